@@ -73,7 +73,6 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def hook(arguments: argparse.Namespace, config: Config) -> int:
-    """Show or remove the hooks of clients."""
     from kernel.cli import hook_files
 
     if arguments.event in hook_client.EVENTS:

@@ -133,7 +133,6 @@ def stdio_target(config: Config, program: LaunchCommand, platform: str, dialects
 
 
 def settings_without(config: Config, prefixes: tuple[str, ...]) -> dict[str, str]:
-    """Return the environment variables that are settings, without those of some names."""
     return {
         name: value
         for name, value in sorted(config.environment.items())
@@ -158,7 +157,6 @@ def url_of(entry: Entry) -> str:
 
 
 def is_local(url: str, port: int | None = None) -> bool:
-    """Return whether a URL is of this machine, and of this port."""
     try:
         parts = urlsplit(url)
         return on_loopback(parts.hostname or "") and port in (None, parts.port)
@@ -181,7 +179,6 @@ def argv_of(entry: Entry) -> list[str]:
 
 
 def describe_target(entry: Entry) -> str:
-    """Return the URL or the shell command line of an entry."""
     return url_of(entry) or shlex.join(argv_of(entry))
 
 

@@ -126,7 +126,6 @@ def config_file(client: Client, values: Mapping[str, str], platform: str) -> Pat
 
 
 def locate(config_path: ConfigPath, values: Mapping[str, str], platform: str) -> Path:
-    """Return the absolute path on a platform, by the environment variables of the user."""
     path, variable, base = config_path
     if variable and values.get(variable):
         return Path(values[variable]) / Path(path).name

@@ -49,7 +49,6 @@ class _Parser(argparse.ArgumentParser):
     command: Command | None = None
 
     def complete(self) -> None:
-        """Add the options of the command, once."""
         command, self.command = self.command, None
         if command is None:
             return
@@ -64,7 +63,6 @@ class _Parser(argparse.ArgumentParser):
             places.add_argument(*names, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """End with status 2."""
         see = " See" if message.endswith("?") else "; see"
         self.exit(2, harmless(f"{self.prog}: {message}{see} `{self.prog} --help`\n"))
 
@@ -479,7 +477,6 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Run the command of parsed arguments; return its exit status."""
     command: Command = arguments.chosen
     module, _, function = command.run.partition(":")
     work = getattr(import_module(f"kernel.cli.{module}"), function)

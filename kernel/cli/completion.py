@@ -34,7 +34,6 @@ autoload -U +X bashcompinit && bashcompinit
 
 
 def run(arguments: argparse.Namespace, _config: Config) -> int:
-    """Print the completion of a shell."""
     show(None, script(arguments.shell), as_json=False)
     return 0
 

@@ -118,7 +118,6 @@ def _nested(keys: Sequence[str], value: object) -> object:
 
 
 def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> str:
-    """Return `text` with a member appended to `parent`, an object at nesting level `depth`."""
     unit, newline = _indent_unit(text), newline_of(text)
     close = parent.end - 1
     member = f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, unit, depth + 1, newline)}"
@@ -161,12 +160,10 @@ def _indent_unit(text: str) -> str:
 
 
 def newline_of(text: str) -> str:
-    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def parses_as(text: str, document: Object) -> bool:
-    """Return whether a text is TOML of this content."""
     try:
         return tomllib.loads(text) == document
     except tomllib.TOMLDecodeError:
@@ -309,7 +306,6 @@ def remove_toml(text: str, keys: Sequence[str]) -> str:
 
 
 def without(document: Any, keys: Sequence[str]) -> Object | None:
-    """Return a copy of nested objects without the value at `keys`, None if there is none."""
     if not isinstance(document, dict) or keys[0] not in document:
         return None
     here = cast("Object", document)
@@ -369,7 +365,6 @@ def _cut_tables(text: str, keys: Sequence[str]) -> str:
 
 
 def _header(line: str) -> list[str]:
-    """Return the keys of a TOML table header."""
     keys: list[str] = []
     try:
         here: Any = tomllib.loads(line)

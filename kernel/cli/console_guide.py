@@ -72,7 +72,6 @@ def _dialects(config: Config, url: str) -> list[str]:
 
 
 def _price() -> Callable[[Sequence[Tool]], int]:
-    """Counts the tokens of a list of tools, of each list once."""
     prices: dict[tuple[str, ...], int] = {}
 
     def tokens(tools: Sequence[Tool]) -> int:

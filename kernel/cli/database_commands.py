@@ -73,7 +73,6 @@ def _context(config: Config) -> Generator[tuple[StoreContext, StoreContext]]:
 
 
 def list_servers(arguments: argparse.Namespace, config: Config) -> int:
-    """Print the databases, with the number of their tenants."""
     for server in placement.servers(_home(config)):
         server = server._replace(address=server.address or _HOME)
         new = "takes new ones" if server.new else "takes no new ones"
@@ -83,7 +82,6 @@ def list_servers(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def add_server(arguments: argparse.Namespace, config: Config) -> int:
-    """Let new tenants go to a database, which gets the schema."""
     home, address = _home(config), _address(config, arguments.address)
     placement.add_server(home, address, pool_of(address or config.store))
     note("new tenants go to the database that has the fewest")
@@ -91,14 +89,12 @@ def add_server(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def remove_server(arguments: argparse.Namespace, config: Config) -> int:
-    """Let no new tenants go to a database."""
     placement.remove_server(_home(config), _address(config, arguments.address))
     note("the tenants that it has stay there: `quipu tenant move` moves one")
     return 0
 
 
 def move_tenant(arguments: argparse.Namespace, config: Config) -> int:
-    """Move a tenant to a database while servers use it."""
     name: str = arguments.name
     if tenant_name(name) not in dict(placement.placements(_home(config))):
         raise Fault("not_found", f"There is no tenant {name}: `quipu tenant list` shows all.")

@@ -72,7 +72,6 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
 
 
 def sqlite(_config: Config) -> Iterator[Finding]:
-    """Yield the version of the bundled SQLite."""
     number = sqlite_version()
     version = f"SQLite {number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
     if number < OLDEST_SQLITE:
@@ -107,7 +106,6 @@ def folder(config: Config) -> Iterator[Finding]:
 
 
 def settings(config: Config) -> Iterator[Finding]:
-    """Check that the settings of the dialects parse."""
     context = catch_faults(app.context_of, config._replace(model=None))
     if isinstance(context, Fault):
         yield _wrong("settings", context.message, "correct this setting")
@@ -171,7 +169,6 @@ def _count_without_vector(tx: Tx) -> int:
 
 
 def model(config: Config) -> Iterator[Finding]:
-    """Check that the embedding model loads and embeds a word."""
     if config.model is None:
         remedy = "unset QUIPU_MODEL for the bundled model"
         yield _hint("model", "none is configured: search uses full text alone", remedy)
@@ -188,7 +185,6 @@ def model(config: Config) -> Iterator[Finding]:
 
 
 def disk(config: Config) -> Iterator[Finding]:
-    """Check the free space on the disk of the data directory."""
     free = shutil.disk_usage(existing_parent(config.data.absolute())).free
     size = config.file.stat().st_size if config.file.is_file() else 0
     detail = f"{free / _MIB:,.0f} MiB free"
@@ -201,7 +197,6 @@ def disk(config: Config) -> Iterator[Finding]:
 
 
 def backups(config: Config) -> Iterator[Finding]:
-    """Check that the scheduled backups are made."""
     folder = config.backup_to
     if folder is None:
         return
@@ -215,7 +210,6 @@ def backups(config: Config) -> Iterator[Finding]:
 
 
 def server(config: Config) -> Iterator[Finding]:
-    """Yield the program that listens on the configured address."""
     where = f"{connectable(config.host)}:{config.port}"
     try:
         response = probe.handshake(f"http://{probe.authority_of(config)}/mcp")
@@ -279,7 +273,6 @@ def address(config: Config) -> Iterator[Finding]:
 
 
 def _refuses(config: Config, name: str) -> bool:
-    """Return whether a server that runs here refuses requests for a name."""
     try:
         response = probe.handshake(f"http://{probe.authority_of(config)}/mcp", host=name)
     except OSError:
@@ -288,7 +281,6 @@ def _refuses(config: Config, name: str) -> bool:
 
 
 def clients(config: Config, platform: str) -> Iterator[Finding]:
-    """Yield the entries for Quipu in the configuration files of supported clients."""
     any_entry = False
     for client in CLIENTS:
         file = config_file(client, config.environment, platform)

@@ -8,7 +8,6 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def main() -> int:
-    """Run a command and returns its exit status."""
     if sys.argv[1:2] == ["hook"]:
         from kernel.cli import hook_client
 

@@ -276,7 +276,6 @@ class Help(NamedTuple):
 
 
 def _parsed(text: str) -> dict[str, dict[str, Help]]:
-    """Return the help of each command by group and name."""
     groups: dict[str, dict[str, Help]] = {}
     commands: dict[str, Help] = {}
     for section in text.strip().split("\n\n"):

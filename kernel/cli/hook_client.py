@@ -44,7 +44,6 @@ _LOOPBACK = ("localhost", "::1")
 
 
 def main(words: list[str]) -> None:
-    """Runs one hook and ends the process."""
     debug = "--debug" in words
     limit = EVENTS[words[0]]
     start_new_thread(_end_after, (limit,))
@@ -67,7 +66,6 @@ def is_event(words: list[str]) -> bool:
 
 
 def option(words: list[str], name: str) -> str:
-    """Return the value of an option, empty without it."""
     at = words.index(name) if name in words else len(words)
     return words[at + 1] if at + 1 < len(words) else ""
 
@@ -238,6 +236,5 @@ def _read(descriptor: int) -> bytes:
 
 
 def _end_after(seconds: float) -> None:
-    """Ends the process when the time of the event is over."""
     sleep(seconds)
     os._exit(0)

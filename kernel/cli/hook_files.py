@@ -23,7 +23,6 @@ _KEY_FILE = "hook.key"
 
 
 def of_client(name: str) -> HookClient:
-    """Return the client of this name, in either form; raises Fault("invalid")."""
     for client in HOOK_CLIENTS:
         if name in (client.name, client.short):
             return client
@@ -75,7 +74,6 @@ def _remove(client: HookClient, arguments: argparse.Namespace, config: Config, p
 
 
 def status(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> None:
-    """Show for each client the file and the events of its hooks."""
     for client in _clients(arguments):
         file = locate(client.path, config.environment, platform)
         events = installed(client, file)
@@ -119,7 +117,6 @@ def _earlier(file: Path) -> Sequence[str]:
 
 
 def _text_at(file: Path) -> str | None:
-    """Return the text of a file, None if it is missing or cannot be read."""
     try:
         return read_bytes(file).decode(errors="replace")
     except OSError:

@@ -144,7 +144,6 @@ def kinds() -> list[str]:
 
 
 def import_formats() -> list[tuple[str, str]]:
-    """Return the formats of an import, each with its description."""
     return [(match.kind, match.about) for match in _imports()]
 
 

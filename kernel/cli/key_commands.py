@@ -117,7 +117,6 @@ def _tell_of_clients(config: Config) -> None:
 
 
 def list_keys(arguments: argparse.Namespace, config: Config) -> int:
-    """Print every key, also if it is revoked or expired, without secrets."""
     now = utc_now()
     keys = api_keys.read(config.data)
     for key in keys:

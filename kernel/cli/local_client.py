@@ -93,7 +93,6 @@ def ask(
 
 
 def seconds_for(command: str) -> float:
-    """Return how long the answer to a command may take."""
     return _ERASING_SECONDS if command == "erase" else _SECONDS
 
 

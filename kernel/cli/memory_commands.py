@@ -77,7 +77,6 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of a command, by the names of its request."""
     match arguments.command:
         case "recall":
             if not " ".join(arguments.query).strip():
@@ -116,7 +115,6 @@ def _check_text(name: str, text: str) -> None:
 
 
 def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> str:
-    """Return the output of a command; raises Fault."""
     mark = os.urandom(16).hex()
     status, body = send(command, msgspec.json.encode(request), style, mark)
     if status == http.HTTPStatus.OK:
@@ -157,7 +155,6 @@ def _edit(send: Send, request: dict[str, Any], style: "Style", config: Config) -
 
 
 def _sender(arguments: argparse.Namespace, config: Config) -> Send:
-    """Return the way to the server at --url, else to the data."""
     if arguments.url is not None:
         return _at_url(arguments.url, arguments.key)
     if arguments.key:
@@ -166,7 +163,6 @@ def _sender(arguments: argparse.Namespace, config: Config) -> Send:
 
 
 def sender_to_data(config: Config) -> Send:
-    """Return the way to the database, the server of the data directory, or the file."""
     server = None if config.store else local_client.find(str(config.data))
     on_file = _on_file(config)
 
@@ -231,7 +227,6 @@ def _at_url(url: str, key: str) -> Send:
 
 
 def _text_to_add(argument: str | None, config: Config) -> str:
-    """Return the text of a new memory; raises Fault if there is none."""
     if argument is not None and argument != _STDIN:
         text = argument
     else:

@@ -67,7 +67,6 @@ export const Quipu = async ({ directory }) => {
 
 
 def plugin(level: str, program: Sequence[str], options: Sequence[str]) -> str:
-    """Return the file for a level; `program` starts Quipu, `options` follow the event."""
     values = {
         "@PROGRAM@": [*program],
         "@OPTIONS@": [*options],

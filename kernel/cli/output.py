@@ -41,7 +41,6 @@ def confirm(question: str, command: str) -> None:
 
 
 def local_time(at: str) -> str:
-    """Return a stored time to the minute, with the zone of this machine."""
     return local_client.local_time(int(stored_time(at).timestamp()))
 
 

@@ -134,7 +134,6 @@ def _listening_sockets(table: Path, port: int) -> list[str]:
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Check the health of the server of a configuration."""
     check_health(config.host, config.port)
     if arguments.json:
         show({"status": "ok"}, "", as_json=True)

@@ -27,7 +27,6 @@ class ProgressBar:
         self._drawn = ""
 
     def __call__(self, steps: int, total: int) -> None:
-        """Show how many of `total` steps are done."""
         now = time.monotonic()
         self._started = self._started or now
         if self._enabled and (now >= self._next_redraw or steps == total):
@@ -35,7 +34,6 @@ class ProgressBar:
             self._draw(render(self._label, steps, total, now - self._started, shutil.get_terminal_size().columns))
 
     def close(self) -> None:
-        """End the line of the last state."""
         if self._drawn:
             self._stream.write("\n")
             self._stream.flush()

@@ -69,7 +69,6 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
 
 
 def _install(service: Service) -> None:
-    """Write the definition and start it; if that fails, the file is as it was before."""
     before = service.file.read_bytes() if service.file.exists() else None
     service.file.parent.mkdir(parents=True, exist_ok=True)
     service.file.write_bytes(service.content)

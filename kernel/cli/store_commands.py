@@ -103,7 +103,6 @@ def _check_project(arguments: argparse.Namespace, config: Config, context: Store
 
 
 def reindex(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
-    """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
         count = consistency.reindex(config.file, context, app.DIALECTS, bar, alone=alone)
     show({"vectors": count}, f"{count} vectors rebuilt", as_json=arguments.json)
@@ -179,7 +178,6 @@ def _show_session(arguments: argparse.Namespace, config: Config, context: StoreC
 
 
 def undo_call(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
-    """Undo the changes of one call; without its number, propose the last."""
     if arguments.id is None:
         raise Fault("invalid", _last_undoable(config, context))
     with Working("undo"):
@@ -199,7 +197,6 @@ def _last_undoable(config: Config, context: StoreContext) -> str:
 
 
 def show_quarantine(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
-    """Print the quarantined memories, or release a single memory."""
     with open_writer(config.file, context) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
         id_ = arguments.release
         memories = [quarantine.release(tx, id_)] if id_ else quarantine.flagged(tx)

@@ -25,7 +25,6 @@ def list_tenants(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def remove_tenant(arguments: argparse.Namespace, config: Config) -> int:
-    """Erase a tenant, its keys, and its files or rows; print a receipt."""
     name = tenant_name(arguments.name)
     require_removable(config, name)
     if not arguments.yes:

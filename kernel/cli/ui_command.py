@@ -37,7 +37,6 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _keys_of_clients(config: Config) -> Iterator[str]:
-    """Yield the keys in the entries of this machine's clients for this server."""
     for client in CLIENTS:
         try:
             file = config_file(client, config.environment, sys.platform)

@@ -227,7 +227,6 @@ class Tree:
         return process_time() > self._begun + share * self._seconds or monotonic() > self._end
 
     def _linked(self) -> str:
-        """Return the folder of git of a linked checkout; empty for any other."""
         return "" if os.path.isdir(os.path.join(self._root, ".git")) else checkout.linked_git(self._root)
 
     def _file(self, path: str) -> tuple[bytes, float] | None:
@@ -291,7 +290,6 @@ class Tree:
                         yield _text(f"{below}/{entry.name}".removeprefix("/").encode("utf-8", "replace"))
 
     def _paths(self, name: bytes) -> list[str]:
-        """Return the paths in git's index that end with a name."""
         index = self._entries()
         paths = (_path_ending(index, at, at + len(name)) for at in self._places(name + b"\0"))
         texts = [_text(path) for path in paths if path == name or path.endswith(b"/" + name)]
@@ -359,7 +357,6 @@ def _whole(root: str, name: str) -> bytes:
 
 
 def _digest_of_file(content: bytes, name: str, line: int, elsewhere: str) -> str:
-    """Return the digest of a place in a file; empty if the file has no such lines."""
     lines = _digest_of(content, name, line, "") if name or line else ""
     if (name or line) and not lines:
         return ""
@@ -367,7 +364,6 @@ def _digest_of_file(content: bytes, name: str, line: int, elsewhere: str) -> str
 
 
 def _blob(content: bytes) -> str:
-    """Return the beginning of the hash that git has of a file."""
     return sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()[:_DIGITS]
 
 

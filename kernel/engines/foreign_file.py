@@ -65,7 +65,6 @@ class ExternalDatabase:
         return self._rows(table, columns, order)
 
     def index(self, table: str, column: str) -> None:
-        """Makes `rows_with` of this column fast."""
         if column in self._columns(table):
             name = _quoted(f"quipu {table} {column}")
             with self._db.limited(_CHECK_SECONDS):

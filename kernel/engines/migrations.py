@@ -79,7 +79,6 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 
 def _verify(history: dict[str, str], files: Sequence[Path]) -> None:
-    """Raises Fault if the migrations of a database are not these."""
     digests = {file.stem: _sha256(file) for file in files}
     different = sorted(name for name in history.keys() | digests.keys() if history.get(name) != digests.get(name))
     if different:

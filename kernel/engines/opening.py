@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_writer(file: Path, context: StoreContext) -> Generator[CommandConnection]:
-    """A connection for maintenance, closed at the end of the block."""
     if context.connect is None:
         with sqlite.open_writer(file, context) as db:
             yield db
@@ -26,7 +25,6 @@ def open_writer(file: Path, context: StoreContext) -> Generator[CommandConnectio
 
 @contextmanager
 def open_reader(file: Path, context: StoreContext) -> Generator[CommandConnection]:
-    """A connection that only reads, closed at the end of the block."""
     if context.connect is None:
         db = sqlite.Connection(file, context, readonly=True)
         try:

@@ -45,7 +45,6 @@ class Politeness:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends a transaction, and pauses after it."""
         now = time.monotonic()
         seconds = now - self._began
         version = self._seen()

@@ -35,15 +35,12 @@ class AccessControl(NamedTuple):
     sign_in: "Callable[[], SignIn] | None" = None
 
     def caller(self, headers: Headers) -> Caller:
-        """Return the caller by the Authorization header; raises Unauthenticated."""
         return self.auth.caller(headers)
 
     def open_dispatch(self, caller: Caller) -> Dispatch | None:
-        """Return the tools over the caller's tenant, or None while it is not open."""
         return self.tenants.open_dispatch(caller.tenant)
 
     def dispatch_of(self, caller: Caller) -> AbstractAsyncContextManager[Dispatch]:
-        """Return the tools over the caller's tenant, opened if need be, until the end of the block; raises Fault."""
         return self.tenants.use(caller.tenant)
 
     def metadata(self, path: str, headers: Headers) -> dict[str, Any] | None:
@@ -53,7 +50,6 @@ class AccessControl(NamedTuple):
         return self.challenge.metadata(path.removeprefix(METADATA), headers)
 
     def refusal(self, error: Unauthenticated | Forbidden, path: str, headers: Headers) -> AccessRefusal:
-        """Return the refusal of a request to the resource at `path`."""
         reason = str(error)
         if isinstance(error, Unauthenticated):
             details = {"error": error.error, "why": reason} if error.error else {}

@@ -43,7 +43,6 @@ class DeadlineWheel:
             self._start_timer(connection.loop)
 
     def cancel(self, connection: Deadlined) -> None:
-        """Removes `connection`."""
         if connection.slot:
             self._slots[connection.slot].discard(connection)
             connection.slot = 0

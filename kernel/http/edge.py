@@ -87,7 +87,6 @@ def error_response(status: int, code: str, message: str, *extra: Header, **more:
 
 
 def refusal_response(refusal: Refusal) -> HttpResponse:
-    """Return the refusal of a request by its headers or its body."""
     # The body is not read, so the connection cannot carry another request.
     return error_response(refusal.status, _CODES[refusal.status], refusal.reason, CLOSE)
 

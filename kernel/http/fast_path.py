@@ -167,7 +167,6 @@ class FastPathProtocol(LimitedProtocol):
             self._body = body
 
     def on_message_complete(self) -> None:
-        """Answers the request, submits its call, or hands it over."""
         target = self._target
         if target is None:
             super().on_message_complete()
@@ -196,7 +195,6 @@ class FastPathProtocol(LimitedProtocol):
                 self.throttle(_THROTTLE_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancels the call, if its route allows that."""
         super().connection_lost(exc)
         self._target, self._body = None, b""
         self.addresses[self._connected_from] -= 1
@@ -232,7 +230,6 @@ class FastPathProtocol(LimitedProtocol):
         return is_get and not any(name in FRAMING for name, _ in self.headers)
 
     def _count(self) -> None:
-        """Counts the request, and lets it be answered with 429 if there are too many."""
         limiter, now = self.rate_limiter, self.loop.time()
         if self.url in _PROBES:
             self._probes, self._retry_after = limiter.take(self._probes, now)

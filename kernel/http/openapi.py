@@ -226,7 +226,6 @@ def _method_name(method: RestMethod) -> str:
 
 
 def _queried(method: RestMethod) -> Schema:
-    """Return the arguments of a method without a body."""
     arguments = input_schema(method.tool)
     path, required = _PARAMETER.findall(method.path), arguments["required"]
     return {

@@ -42,7 +42,6 @@ class ParsingProtocol(HttpToolsProtocol):
         """A piece of `received` bytes did not complete the request."""
 
     def data_received(self, data: bytes) -> None:
-        """Parse received bytes, or keep a part of them for later."""
         if fits_one_turn(data):
             self.parse(data)
         elif self.rejected:
@@ -85,7 +84,6 @@ class ParsingProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
-        """Starts the application; the body may follow."""
         self.reading = BODY
         self.upgrading = bool(self.parser.should_upgrade())
         super().on_headers_complete()
@@ -115,7 +113,6 @@ class ParsingProtocol(HttpToolsProtocol):
             raise Rejected
 
     def discard_input(self) -> None:
-        """Parse nothing more of this connection."""
         self.rejected = True
         parser = DiscardParser(self.limits.body, self.transport.close)
         self.parser = cast("httptools.HttpRequestParser", parser)

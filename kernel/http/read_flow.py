@@ -46,7 +46,6 @@ class ReceiveFlow(FlowControl):
 
     @property
     def has_unparsed(self) -> bool:
-        """Return whether something was received that is not parsed yet."""
         return self._at < len(self._unparsed)
 
     def receive(self, data: bytes) -> None:
@@ -57,7 +56,6 @@ class ReceiveFlow(FlowControl):
         self._go_on()
 
     def discard(self) -> None:
-        """Forget received bytes that are not parsed."""
         self._unparsed, self._at = b"", 0
 
     def pause_reading(self) -> None:

@@ -39,7 +39,6 @@ class RequestLog:
     """Writes a line for each request: who asked, what for, and the answer; no query and no body."""
 
     def begin(self, id_: str, client: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
-        """Return the report that writes the line."""
         since, values = monotonic(), dict(headers)
         path = url[: _MOST_CHARS + 1].partition(b"?")[0].decode("latin-1")
         fields: dict[str, object] = {

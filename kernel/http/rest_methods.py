@@ -54,7 +54,6 @@ class _Route(NamedTuple):
     methods: dict[str, _Method]
 
     def parameters(self, segments: list[str]) -> dict[str, str] | None:
-        """Return the parameters in the segments of a path, or None if it is another path."""
         if len(self.segments) != len(segments):
             return None
         values = dict[str, str]()
@@ -86,7 +85,6 @@ class MethodRoutes:
         self._roots = frozenset(path.partition("/{")[0] for path in by_path)
 
     def serves(self, path: str) -> bool:
-        """Return whether a path is a root of methods, or below a root."""
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -42,7 +42,6 @@ class UpdateStream:
         self._wake.set()
 
     def end(self) -> None:
-        """End the stream once all queued bytes are sent."""
         self._ended = True
         self._wake.set()
 
@@ -93,13 +92,11 @@ class _Session:
         self.waiting: dict[bytes, None] = {}
 
     def send(self, message: bytes) -> None:
-        """Passes a notification to the stream."""
         self.waiting[message] = None
         if self.stream is not None:
             self.stream.put(message)
 
     def close(self) -> None:
-        """Ends its subscriptions and its stream."""
         if self.subscriptions is not None:
             self.subscriptions.close()
         if self.stream is not None:
@@ -137,7 +134,6 @@ class UpdateStreams:
         return value if hmac.compare_digest(value.encode(), ours.encode()) else None
 
     def has_room(self, caller: Caller) -> bool:
-        """Return whether the caller may open one more stream."""
         return list(self._open.values()).count(_owner(caller)) < _MAX_OF_CALLER
 
     async def run_session(self, id_: str, caller: Caller, send: Send, receive: Receive, *, allowed: Allowed) -> None:
@@ -177,7 +173,6 @@ class UpdateStreams:
             subscriptions.close()
 
     def close(self) -> None:
-        """Ends all streams, when the server stops."""
         for stream in self._open:
             stream.end()
 

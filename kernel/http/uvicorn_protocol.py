@@ -110,7 +110,6 @@ class LimitedProtocol(ParsingProtocol):
             self.reject(431)
 
     def on_response_complete(self) -> None:
-        """Continues with the next request, if it has arrived."""
         self.server_state.total_requests += 1
         self._idle_since = self.loop.time()
         if self.is_closing():
@@ -140,7 +139,6 @@ class LimitedProtocol(ParsingProtocol):
         self.flow.discard()
 
     def unsent_bytes(self) -> int:
-        """Return the bytes of answers that the client has not taken."""
         return self.transport.get_write_buffer_size()
 
     def held_bytes(self) -> int:
@@ -161,7 +159,6 @@ class LimitedProtocol(ParsingProtocol):
             super().shutdown()
 
     def throttle(self, seconds: float) -> None:
-        """Reads nothing from the client for a while."""
         self._throttled_until = self.loop.time() + seconds
         self.flow.pause_reading()
         self.wheel.schedule(self, self._throttled_until)
@@ -207,7 +204,6 @@ class LimitedProtocol(ParsingProtocol):
             report(status, len(body))
 
     def begin_report(self, id_: str, method: str, url: bytes, headers: Sequence[Header]) -> Report | None:
-        """Return the report of a request's answer to the log, None without a log."""
         if self.log is None:
             return None
         return self.log.begin(id_, forwarded_address(self.peer, self.proxies, headers), method, url, headers)
@@ -240,11 +236,9 @@ class LimitedProtocol(ParsingProtocol):
         self.wheel.schedule(self, self._linger_until)
 
     def is_closing(self) -> bool:
-        """Return whether nothing more may be written."""
         return bool(self._linger_until) or self.transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Sends a part of an answer, unless nothing more may be written."""
         if not self.is_closing():
             self._largest_write = max(self._largest_write if self.unsent_bytes() else 0, len(data))
             self.transport.write(data)
@@ -288,7 +282,6 @@ class LimitedProtocol(ParsingProtocol):
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:
-    """Return headers as they are sent."""
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 

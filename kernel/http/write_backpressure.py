@@ -40,7 +40,6 @@ class Unsent:
         self._total = 0
 
     def add(self, taker: Taker, now: float) -> None:
-        """Notes that a client is behind."""
         self.remove(taker)
         behind = self._behind[taker] = _Behind(now, taker.unsent_bytes(), taker.held_bytes())
         self._total += behind.held
@@ -64,6 +63,5 @@ class Unsent:
                 taker.drop()
 
     def _pace(self, taker: Taker, now: float) -> float:
-        """Return bytes a second that a client has taken."""
         since, left, _ = self._behind[taker]
         return (left - taker.unsent_bytes()) / max(now - since, 0.001)

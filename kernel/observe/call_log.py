@@ -106,7 +106,6 @@ class CallLog:
         return [call for call in reversed(self._calls.get(tenant, ())) if dialects is None or call.dialect in dialects]
 
     def counts(self, tenant: str, dialects: Sequence[str] | None) -> list[Count]:
-        """Return how often each client of a tenant has called each tool, the last called first."""
         counts_ = [
             count for count in self._counts.get(tenant, {}).values() if dialects is None or count.dialect in dialects
         ]
@@ -128,7 +127,6 @@ class CallLog:
 
     @property
     def number(self) -> int:
-        """Return how many calls there were."""
         return self._number
 
     async def changed(self, since: int, seconds: float) -> bool:

@@ -56,7 +56,6 @@ class Histogram:
         self.buckets = [0] * (len(SECONDS) + 1)
 
     def observe(self, outcome: str, seconds: float, _answer: Answer | None = None) -> None:
-        """Count a call."""
         self.buckets[0 if seconds <= _QUICK else bisect_left(SECONDS, seconds)] += 1
         self.seconds += seconds
         if outcome != "ok":
@@ -64,7 +63,6 @@ class Histogram:
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """Return the number of calls by outcome."""
         ok = sum(self.buckets) - sum(self._other.values())
         return {**self._other, "ok": ok} if ok else self._other
 
@@ -119,7 +117,6 @@ class Snapshot(NamedTuple):
         backups: Backups | None = None,
         database: DatabaseUse | None = None,
     ) -> Self:
-        """Return the present counters of this process."""
         resident, files = _resident_and_files()
         return cls(
             registry.calls(),
@@ -229,11 +226,9 @@ class MetricsRegistry:
         self._on_outcome: dict[str, OnOutcome] = {}
 
     def observe(self, call: Call) -> OnOutcome:
-        """Return an observer that counts."""
         return self._on_outcome.get(call.entry.tool.name) or self._new(call.entry)
 
     def calls(self) -> dict[str, ToolCalls]:
-        """Return all calls so far, by tool."""
         return {
             tool: ToolCalls(counter.labels["dialect"], dict(counter.outcomes), [*counter.buckets], counter.seconds)
             for tool, counter in self._by_tool.items()

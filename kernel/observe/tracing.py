@@ -73,7 +73,6 @@ class Tracing:
         return on_outcome
 
     def on_headers(self, headers: Iterable[Header]) -> None:
-        """Set the trace of a request from its headers."""
         trace = {_NAMES[name]: value.decode("latin-1") for name, value in headers if name in _NAMES}
         _trace_context.set(trace or _ABSENT)
 

@@ -145,7 +145,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def verify(folder: Path, manifest: Manifest) -> None:
-    """Raise Fault("invalid") if the files of a backup are not those of its manifest."""
     names = {*_files_below(folder)} - {MANIFEST}
     for name in sorted(names ^ manifest.files.keys()):
         raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in names else 'missing'}.")
@@ -204,7 +203,6 @@ def _is_inside(at: str) -> bool:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Copy content, mode and time of a file."""
     with open_ordinary(source, _NO_FOLLOW) as reading:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with target.open("wb") as writing:

@@ -83,7 +83,6 @@ def compact(
 
 
 def _merging_steps(db: Connection) -> Steps[None]:
-    """Merge the segments of each full-text index."""
     tx = yield
     for statement in ("kernel.compact.merge_full_text", "kernel.compact.merge_parts"):
         pages, changes = -_MERGED_PAGES, _LEAST_CHANGES

@@ -312,7 +312,6 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
 
 
 def _missing_steps() -> Steps[None]:
-    """Embed documents without a vector of the configured model."""
     tx = yield
     after = 0
     while rows := _pending(tx, after=after, limit=_STEP_ROWS) if index.has_model(tx) else []:

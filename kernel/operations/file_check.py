@@ -138,7 +138,6 @@ def _mend(db: Connection, trees: Sequence[_Tree], errors: Sequence[str]) -> None
 
 
 def _report_memories(db: Connection, dialects: Sequence[Dialect], report: Report) -> None:
-    """Report the memories that differ between rows and index."""
     with closing(Connection(Path(db.filename), db.context, readonly=True)) as reader:
         for dialect in dialects:
             with suppress(*DAMAGED, *WRONG_SCHEMA, UnicodeDecodeError):

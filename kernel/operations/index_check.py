@@ -83,7 +83,6 @@ def check_dialect(tx: Tx, dialect: Dialect, mend: list[Key], report: Report | No
 
 
 def mending_steps(dialect: Dialect, keys: Sequence[Key]) -> Steps[None]:
-    """Make the index agree with some memories of a dialect, in steps."""
     tx = yield
     for start in range(0, len(keys) if dialect.memories.sources_of else 0, _STEP_KEYS):
         rebuild_documents(tx, dialect, keys[start : start + _STEP_KEYS])
@@ -120,7 +119,6 @@ def renew_documents(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> None:
 
 
 def sources_of(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> Iterator[IndexSource]:
-    """Yield the sources of some memories of any dialect."""
     wanted_keys = set(keys)
     for dialect in dialects:
         own = [key for key in keys if key[0].partition(":")[0] == dialect.name]

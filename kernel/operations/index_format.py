@@ -101,7 +101,6 @@ def _renew_batch(tx: Tx, limit: int) -> None:
 
 
 def _renew(tx: Tx, rows: Sequence[_Outdated]) -> None:
-    """Bring documents of an earlier release to the present form of the index."""
     new_words = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
     ids = [doc for doc, _ in new_words]
     if ids:

@@ -84,7 +84,6 @@ def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) 
 
 
 def folder_of(space: str, scope: str) -> str:
-    """Return the folder of a space and scope, relative to the bundle."""
     return "/".join(safe_name(part) for part in (*space.split(":"), scope) if part)
 
 
@@ -99,7 +98,6 @@ def safe_name(name: str, *, always: str = "") -> str:
 
 
 def _folder(root: Path, space: str, scope: str) -> IO[str]:
-    """Return the index of a folder, opened to be written."""
     place = root / folder_of(space, scope)
     place.mkdir(parents=True, exist_ok=True)
     file = _new(place / "index.md")

@@ -55,7 +55,6 @@ class Release(Struct, forbid_unknown_fields=True):
 
 
 def export_lines(dialects: Sequence[Dialect], tx: Tx) -> Iterator[bytes]:
-    """Yield the lines of the file, without their ends."""
     digest, count = hashlib.sha256(), 0
     for value in _values(dialects, tx):
         line = _encode(value)
@@ -66,7 +65,6 @@ def export_lines(dialects: Sequence[Dialect], tx: Tx) -> Iterator[bytes]:
 
 
 def tables(dialects: Sequence[Dialect], tx: Tx) -> dict[str, tuple[Dialect, Sequence[str]]]:
-    """Return the tables that an export holds, with their dialect and columns."""
     by_prefix = {dialect.name: dialect for dialect in dialects}
     columns_by_table: dict[str, tuple[Dialect, Sequence[str]]] = {}
     for table in schema_tables().names():  # another program may have added tables to the file

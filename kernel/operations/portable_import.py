@@ -64,7 +64,6 @@ _decode = json_decoder(_Line)
 
 
 def is_export(path: Path) -> bool:
-    """Return whether a file begins as an export of everything does."""
     try:
         with path.open("rb") as file:
             line = _decode(file.readline(_HEAD_BYTES))

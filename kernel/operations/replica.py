@@ -36,20 +36,17 @@ _log = logging.getLogger("quipu")
 
 
 def is_replica(data: Path) -> bool:
-    """Return whether a data directory is a copy that follows another."""
     with suppress(OSError):  # the folder is of another user, which those who open it will tell
         return (data / MARK).is_file()
     return False
 
 
 def source_of(data: Path) -> str:
-    """Return the data directory that a copy follows."""
     mark = _mark_of(data)
     return str(cast("dict[str, str]", mark).get("source")) if isinstance(mark, dict) else "another data directory"
 
 
 def _mark_of(data: Path) -> object:
-    """Return the mark of a copy, None if it cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
         return json.loads(read_bytes(data / MARK))
     return None
@@ -67,7 +64,6 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 def refuse_replica(data: Path) -> None:
-    """Raise Fault("conflict") if a data directory would be written to, and is a copy."""
     if is_replica(data):
         raise Fault("conflict", f"{data} follows {source_of(data)}: `quipu serve --follow` serves it, read-only.")
 
@@ -151,7 +147,6 @@ class Replica:
             last_message = outcome.message if isinstance(outcome, Fault) else ""
 
     def close(self) -> None:
-        """Close all files, and let another process make the copy."""
         for copy in self._copies.values():
             copy.close()
         self._stack.close()

@@ -64,7 +64,6 @@ class Restoring(NamedTuple):
         return self.data / _STAGING
 
     def add(self, copy: Path | None, final: Path, aside: str) -> None:
-        """Add a step; `aside` is the name beside `final`."""
         from_ = "" if copy is None else _relative(self.data, copy)
         self.steps.append(Step(from_, _relative(self.data, final), _relative(self.data, final.with_name(aside))))
 
@@ -101,7 +100,6 @@ def restore(
 
 
 def is_interrupted(data: Path) -> bool:
-    """Return whether a restore was interrupted after it was decided."""
     return (data / JOURNAL).exists()
 
 
@@ -118,7 +116,6 @@ def finish(data: Path) -> None:
 
 
 def _apply(data: Path, step: Step) -> None:
-    """Make a change, unless it is made already."""
     staged_path, final = data / step.staged, data / step.final
     if step.staged and not os.path.lexists(staged_path):
         return

@@ -33,7 +33,6 @@ class Schedule(NamedTuple):
 
 
 def backups_in(folder: Path) -> list[Path]:
-    """Return the backups that a schedule has made there, the oldest first."""
     with suppress(OSError):
         return sorted(entry for entry in folder.iterdir() if _begun(entry) and (entry / MANIFEST).is_file())
     return []

@@ -74,7 +74,6 @@ def prepare_tenant(config: Config, context: StoreContext) -> Stored:
 
 
 def changing_keys(config: Config) -> AbstractContextManager[None]:
-    """Open the keys of all servers of a database for a change; raises Fault."""
     return _shared_keys(config).changing() if config.store else nullcontext()
 
 

@@ -49,7 +49,6 @@ def erase(config: Config, tenant: str) -> Receipt:
 
 
 def _erase_files(folder: Path) -> tuple[int, int]:
-    """Erase the folder of a tenant; return the number of its files and their bytes."""
     leaving = folder.with_name(f".{folder.name}.removed")  # which is no name of a tenant
     try:
         if folder.is_dir() and not leaving.exists():
@@ -79,7 +78,6 @@ def require_removable(config: Config, tenant: str) -> None:
 
 
 def places(config: Config) -> Mapping[str, str]:
-    """Return the database of each tenant, or its folder."""
     if not config.store:
         names = (MAIN, *other_tenants(config.data)) if config.file.exists() else other_tenants(config.data)
         return {name: str(config._replace(tenant=name).home) for name in names}

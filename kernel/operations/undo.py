@@ -176,7 +176,6 @@ def _finish(tx: Tx, undone: _Undone) -> None:
 
 
 def _served(by_name: Mapping[str, Dialect], number: int, names: Iterable[str]) -> dict[str, Dialect]:
-    """Return the dialects of these names; raises Fault for a dialect that is not served."""
     for name in names:
         if name not in by_name:
             raise Fault("disabled", f"Call {number} is one of {name}, which this server does not serve.")
@@ -188,7 +187,6 @@ def _dialect_of(space: str) -> str:
 
 
 def _restore_outside(tx: Tx, of_call: Mapping[str, Dialect], targets: Sequence[Target]) -> None:
-    """Let the dialects restore files outside the database."""
     if any(dialect.files.after_undo for dialect in of_call.values()):
         rows = [Restored(*key, event.before, event.after) for key, (event, _) in _events(tx, targets).items()]
         for name, dialect in of_call.items():
@@ -197,7 +195,6 @@ def _restore_outside(tx: Tx, of_call: Mapping[str, Dialect], targets: Sequence[T
 
 
 def called(tx: Tx, number: int) -> audit.Entry:
-    """Return the entry of a call; raises Fault("not_found")."""
     entry = next(iter(audit.read(tx, 1, number + 1)), None)
     if entry is None or entry.id != number:
         newest = next(iter(audit.read(tx, 1)), None)

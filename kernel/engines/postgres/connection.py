@@ -109,11 +109,9 @@ class Connection:
         self._tokenizers = Tokenizers()
 
     def changes(self) -> int:
-        """Return the number of rows the last statement changed."""
         return self.together.count
 
     def total_changes(self) -> int:
-        """Return the number of rows changed since the connection was opened."""
         return self.together.total
 
     def execute(self, text: str, params: Params | None) -> Cursor:
@@ -145,7 +143,6 @@ class Connection:
     run_ahead = ahead
 
     def query(self, name: str, /, **params: Any) -> list[Row]:
-        """Return the rows of a statement of `sql/postgres/engine`."""
         return self.send(name, **params).fetchall()
 
     def send(self, name: str, /, **params: Any) -> Sent:
@@ -182,7 +179,6 @@ class Connection:
         self.command(f"CLOSE {name}")
 
     def copy_in(self, text: str, rows: Iterable[Row]) -> None:
-        """Writes rows by COPY."""
         self.together.run()
         try:
             with self._session.held.cursor() as cursor, cursor.copy(text) as copy:
@@ -193,7 +189,6 @@ class Connection:
 
     @property
     def pool(self) -> Pool:
-        """Return the connections of this process to the database."""
         return self._session.pool
 
     def _begin(self, kind: str, *settings: str, wait: int | None = None) -> None:
@@ -226,11 +221,9 @@ class Connection:
         return self.context.statements
 
     def tokenize(self, text: str) -> list[Token]:
-        """Return the full-text tokens of `text`."""
         return self._tokenizers.tokens(text)
 
     def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """Return the stems of `text`, or its trigrams."""
         return self._tokenizers.stems(text, trigrams=trigrams)
 
     def clock(self) -> int:
@@ -242,7 +235,6 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open, even a failed transaction."""
         return self._session.in_transaction
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
@@ -283,7 +275,6 @@ class Connection:
         return answer
 
     def commit(self, tx: Tx) -> None:
-        """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
         has_changes = self.together.has_changes() or self.together.total != self._changes_before
         mark = self._add_mark() if has_changes else None
@@ -345,7 +336,6 @@ class Connection:
         return None
 
     def rollback(self) -> None:
-        """Rolls back an open transaction, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
         self.together.drop()
         try:
@@ -357,7 +347,6 @@ class Connection:
                 tx.rolled_back()
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
-        """Return `work(tx)` in one snapshot, taken by its first statement; raises Fault if it takes too long."""
         seconds = self.context.call_limits.milliseconds / 1000 or math.inf  # 0 is no limit, as for statement_timeout
         again = True
         while True:
@@ -372,7 +361,6 @@ class Connection:
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
-        """Open a write transaction that commits at the end of the block and rolls back on any exception."""
         tx = self.begin(call_context, large=True)
         try:
             yield tx
@@ -384,7 +372,6 @@ class Connection:
                 work(following)
 
     def record_changes(self, limit_bytes: int) -> Recorder:
-        """Record changes from now on, as images of rows of at most `limit_bytes`."""
         return Recorder(self, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
@@ -392,7 +379,6 @@ class Connection:
         return True
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts recorded changes; False, with nothing changed, if a row has changed again since."""
         if not changes:
             return True
         self.command("SAVEPOINT revert")
@@ -410,11 +396,9 @@ class Connection:
         return self.read(CallContext(), agree)
 
     def rebuild_full_text(self) -> Steps[None]:
-        """Makes words and trigrams anew from the documents, in steps."""
         return rebuild_steps(self)
 
     def orphans(self) -> int:
-        """Return the number of rows that refer to a row that is not there."""
         with self.writing():
             ((orphans,),) = self.query("engine.changes.orphans")
         return orphans
@@ -431,9 +415,7 @@ class Connection:
             connection.close()
 
     def interrupt(self) -> None:
-        """Stops the statement that another thread runs on this connection."""
         self._session.interrupt()
 
     def close(self) -> None:
-        """Gives the connection back; safe to call twice."""
         self._session.release()

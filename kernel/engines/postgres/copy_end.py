@@ -27,7 +27,6 @@ class TenantEnd:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the tables of the tenant, and the columns of their keys that exist."""
         columns: dict[str, list[str]] = {}
         keys: dict[str, list[str]] = {}
         for name, column, is_key in self._db.query("engine.copy.columns"):
@@ -54,7 +53,6 @@ class TenantEnd:
             self._db.query("engine.copy.set_last_id", name=name, last=last)
 
     def rebuild(self) -> None:
-        """Makes full text from the documents."""
         for name in ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts"):
             self._db.execute(self._db.context.statements[name], {})
 

@@ -27,7 +27,6 @@ _making: dict[str, Lock] = {}  # by address: a database that does not answer mak
 
 @cache
 def texts() -> Mapping[str, str]:
-    """Return the statements as PostgreSQL takes them."""
     return statements({**full_text.ANSWERED, "kernel.semantic.score": vectors.score})
 
 
@@ -51,7 +50,6 @@ def _replica_of(address: str) -> Replica:
 
 
 def database_use() -> DatabaseUse:
-    """Return the sums over all databases."""
     replicas = [*_replicas.values()]
     pools = [*_pools.values(), *(replica.pool for replica in replicas)]
     in_use, most, waiting, trips = (sum(getattr(pool, name) for pool in pools) for name in _USES)

@@ -82,7 +82,6 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Return the text that `escape` was given."""
     if _MARK not in text:
         return text
     return text.replace(f"{_MARK}0", "\0").replace(f"{_MARK}1", _MARK)
@@ -141,7 +140,6 @@ def transaction_settings(connection: Any) -> list[str]:
 
 @contextmanager
 def timed(connection: Any) -> Generator[None]:
-    """Count a wait for the database."""
     start = time.perf_counter()
     try:
         yield

@@ -40,7 +40,6 @@ _DROPPED = (
 
 
 def match_with_tf(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.lexical.match_with_tf, match_with_tf_in and match_with_tf_of."""
     import numpy as np
 
     match = parse(params["query"], db.stems)
@@ -55,7 +54,6 @@ def match_with_tf(db: "Connection", params: Params) -> list[Row]:
 
 
 def ranked(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.lexical.newest_by_bm25, match_by_bm25 and match_by_bm25_in."""
     import numpy as np
 
     match = parse(params["query"], db.stems)
@@ -80,7 +78,6 @@ def _idf(docs: int, hits: int) -> float:
 
 
 def _frequencies(db: "Connection", stems: list[str]) -> dict[str, int]:
-    """Return the number of documents that hold each stem."""
     words = occurrences(db, stems)
     if words is not None:
         return {stem: len(word.docs) for stem, word in words.items()}
@@ -88,7 +85,6 @@ def _frequencies(db: "Connection", stems: list[str]) -> dict[str, int]:
 
 
 def document_frequencies(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.lexical.document_frequencies and kernel.as_of.document_frequencies."""
     stems: list[str] = _list(params["stems"]) or []
     places = {stem: place_element(stem[len(_PLACE) :]) for stem in stems if stem.startswith(_PLACE)}
     counts = _frequencies(db, [stem for stem in dict.fromkeys(stems) if stem not in places])
@@ -117,7 +113,6 @@ def _inserted(db: "Connection", query: str, params: Params) -> list[Row]:
 
 
 def insert(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.index.fts_insert."""
     _add(db, [row[:4] for row in _inserted(db, "engine.full_text.documents", params)])
     return []
 
@@ -138,13 +133,11 @@ def _add(db: "Connection", documents: Iterable[Row]) -> None:
 
 
 def delete(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.index.fts_delete."""
     db.send("engine.full_text.delete", ids=params["ids"], era=_era())
     return []
 
 
 def rebuild(db: "Connection", _params: Params) -> list[Row]:
-    """Answers kernel.consistency.rebuild_full_text."""
     db.query("engine.full_text.clear")
     db.query("engine.full_text.clear_totals")
     db.query("engine.full_text.begin_era", era=_era())
@@ -154,7 +147,6 @@ def rebuild(db: "Connection", _params: Params) -> list[Row]:
 
 
 def insert_parts(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.index.parts_insert."""
     rows = _inserted(db, "engine.full_text.part_texts", params)
     db.inserted = {}
     _add_parts(db, [row[:2] for row in rows if len(row) == 2 or row[4] in _WITH_PARTS])
@@ -168,7 +160,6 @@ def _add_parts(db: "Connection", texts: Iterable[Row]) -> None:
 
 
 def rebuild_parts(db: "Connection", _params: Params) -> list[Row]:
-    """Answers kernel.consistency.rebuild_parts."""
     db.query("engine.full_text.clear_parts")
     for page in _pages(db, "engine.full_text.part_texts_after", _PAGE):
         _add_parts(db, page)
@@ -211,7 +202,6 @@ def match_trigrams(db: "Connection", params: Params) -> list[Row]:
 
 
 def delete_parts(db: "Connection", params: Params) -> list[Row]:
-    """Answers kernel.index.parts_delete."""
     db.send("engine.full_text.delete_parts", **params)
     return []
 

@@ -103,7 +103,6 @@ def matching(
 def _from_memory(
     words: Held, groups: Sequence[Sequence[str]], phrases: Sequence[str], limit: int, ids: Sequence[int] | None
 ) -> Matching:
-    """Return the documents that hold a word of each group."""
     import numpy as np
 
     parts = [_union([words[stem].docs for stem in group]) for group in groups]

@@ -98,7 +98,6 @@ class Pool:
             yield connection
 
     def close(self) -> None:
-        """Closes the connections that are free."""
         with self._lock:
             free, self._free = self._free, []
         for connection in free:

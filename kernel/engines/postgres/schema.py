@@ -105,14 +105,12 @@ def _tables() -> str:
 
 
 def _references(root: Path) -> list[tuple[str, str, str, str]]:
-    """List the references between tables that an undo records."""
     definitions = schema_definitions(len(migrations(root)))
     tables = [(name, sql) for kind, name, sql in definitions if kind == "table" and is_recorded(name)]
     return [reference for name, sql in tables for reference in references(name, sql)]
 
 
 def _differences(digests: Mapping[str, str], files: Mapping[str, str]) -> list[str]:
-    """List the applied migrations that are not those of the files."""
     return [
         name
         for name, digest in digests.items()

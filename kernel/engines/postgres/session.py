@@ -37,7 +37,6 @@ class Session:
 
     @property
     def pool(self) -> Pool:
-        """Return the connections to the database that the tenant was found in."""
         return self._place.pool
 
     @property
@@ -46,7 +45,6 @@ class Session:
 
     @property
     def in_transaction(self) -> bool:
-        """Return whether a transaction is open, even a failed transaction."""
         return self.held is not None and not self.held.closed and self.held.info.transaction_status != 0
 
     def begin(self, kind: str, *settings: str, wait: int | None = None, also: str = "") -> list[int]:
@@ -114,7 +112,6 @@ class Session:
         return result
 
     def fail(self, error: Exception) -> NoReturn:
-        """Raise the Fault of an error of psycopg."""
         fault = as_fault(error, cancelled=self._cancelled)
         self._cancelled = False
         if fault is not None:
@@ -124,7 +121,6 @@ class Session:
         raise error
 
     def interrupt(self) -> None:
-        """Stops the statement that another thread runs."""
         connection = self.held
         if connection is not None:
             self._cancelled = True

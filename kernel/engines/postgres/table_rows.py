@@ -23,28 +23,23 @@ class TableRows:
         self._counted: dict[str, str] = {}
 
     def names(self) -> list[str]:
-        """Return the names of the tables, each after those that it refers to."""
         return schema_tables().names()
 
     def columns(self, table: str) -> list[str]:
-        """Return the columns that hold values, without those that are computed."""
         return schema_tables().columns(table)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Return every row, in the order of the primary key."""
         order = table_rows.listed(schema_tables().key(table))
         text = f"SELECT {table_rows.listed(columns)} FROM {_view(table)} ORDER BY {order}"
         return self._db.stream(text, PAGE)
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
-        """Return the stored row with the primary key and the columns of a row, if there is such a row."""
         key = schema_tables().key(table)
         text = f"SELECT {table_rows.listed([*row])} FROM {_view(table)} WHERE {_equal(key)}"
         rows = self._db.execute(Statement(text, key), {name: row.get(name) for name in key}).fetchall()
         return dict(zip(row, rows[0], strict=True)) if rows else None
 
     def put(self, table: str, row: dict[str, Value], *, replace: bool) -> None:
-        """Writes a row; a row with its primary key or a unique value of it is in the way unless it is replaced."""
         self._describe(table)
         for key in self._unique[table] if replace else ():
             if all(row.get(name) is not None for name in key):

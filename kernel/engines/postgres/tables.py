@@ -39,7 +39,6 @@ def translate_index(text: str) -> str:
 
 
 def references(table: str, text: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield (table, column, table referred to, its column) of a `CREATE TABLE` of SQLite."""
     match = _TABLE.fullmatch(text)
     assert match is not None, text
     for item in _items(match[2]):

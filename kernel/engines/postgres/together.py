@@ -73,11 +73,9 @@ class Together:
             self.total += self.count
 
     def has_changes(self) -> bool:
-        """Return whether a statement that changes rows waits."""
         return any(sent.text.startswith(_CHANGES) for sent in self._waiting)
 
     def waits_after(self, sent: Sent) -> bool:
-        """Return whether statements wait that were added later."""
         return bool(self._waiting) and self._waiting[-1] is not sent
 
     def drop(self, since: Sent | None = None) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 
 def score(db: Any, params: Mapping[str, Any]) -> list[tuple[int, float]]:
-    """Answers kernel.semantic.score."""
     import numpy as np
 
     filters = {name: value for name, value in params.items() if name not in ("vector", "limit")}

@@ -34,7 +34,6 @@ class _Memory:
         self.bytes = 0
 
     def take(self, size: int) -> None:
-        """Counts so many bytes more, or less."""
         with self._lock:
             self.bytes += size
 
@@ -67,14 +66,12 @@ class Occurrences(NamedTuple):
     counts: "Numbers"
 
     def until(self, last: int) -> "Occurrences":
-        """Leave later documents out."""
         if not len(self.docs) or self.docs[-1] <= last:
             return self
         end = int(self.docs.searchsorted(last, "right"))
         return Occurrences(self.docs[:end], self.sizes[:end], self.counts[:end])
 
     def followed_by(self, rows: Sequence[tuple[int, int, int]]) -> "Occurrences":
-        """Add later documents."""
         import numpy as np
 
         more = np.array(rows, np.int64).T
@@ -135,7 +132,6 @@ class WordIndex:
         return db.send("engine.full_text.occurrences", stems=words, most=MOST_DOCS + 1)
 
     def _append(self, rows: Sequence[tuple[Any, ...]]) -> bool:
-        """Add rows to held words; False, with nothing held, if they are too many."""
         if len(rows) > _MOST_ADDED:
             self._clear()
             return False

@@ -115,7 +115,6 @@ def _copy_row(
 
 
 def _columns(db: apsw.Connection, table: str) -> list[str]:
-    """Return the columns of a table, without those that are computed."""
     return [str(name) for name, hidden in db.execute(_COLUMNS, (table,)).fetchall() if not hidden]
 
 

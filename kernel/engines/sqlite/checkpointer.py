@@ -42,7 +42,6 @@ class Checkpointer:
         self._warned_pages = 0
 
     def stop(self) -> None:
-        """Waits for the checkpoint that is running."""
         if self._copy is not None and not self._copy.cancel():
             self._copy.result()
 

@@ -81,7 +81,6 @@ class Connection:
 
     @property
     def filename(self) -> str:
-        """Return the path of the database file."""
         return self._db.filename
 
     def vacuum(self) -> None:
@@ -90,7 +89,6 @@ class Connection:
         self.script("VACUUM")
 
     def passes_check(self, text: str, params: Params) -> bool:
-        """Return whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
         except DAMAGED:
@@ -137,7 +135,6 @@ class Connection:
                 time.sleep(0.005)
 
     def script(self, text: str) -> None:
-        """Runs several statements and drops their rows."""
         self._db.execute(text).fetchall()
 
     def values(self, text: str, params: Params | None = None) -> list[tuple[Any, ...]]:
@@ -184,7 +181,6 @@ class Connection:
         return self._open_tx
 
     def commit(self, tx: Tx) -> None:
-        """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
         self._db.execute("COMMIT")
         self._open_tx = None
@@ -201,11 +197,9 @@ class Connection:
             self._db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
 
     def check_full_text(self) -> tuple[bool, bool]:
-        """Return whether words and parts of words agree with the documents."""
         return full_text.check(self)
 
     def rebuild_full_text(self) -> Steps[None]:
-        """Makes the full-text indexes anew from the documents, in steps; another call goes on after an interruption."""
         return full_text.rebuild_steps(self)
 
     def has_table(self, name: str) -> bool:
@@ -218,7 +212,6 @@ class Connection:
             self._large = in_file
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if any, and the effects of its calls outside the database."""
         tx, self._open_tx = self._open_tx, None
         try:
             if self._db.in_transaction:
@@ -228,7 +221,6 @@ class Connection:
                 tx.rolled_back()
 
     def ahead(self, text: str, params: Params) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement, which runs at once."""
         return self.execute(text, params).fetchall()
 
     def call(
@@ -248,15 +240,12 @@ class Connection:
         return answer
 
     def record_changes(self, limit_bytes: int) -> changesets.Recorder:
-        """Record changes from now on, in changesets of at most `limit_bytes`."""
         return changesets.Recorder(self._db, limit_bytes)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
-        """Return whether no row of some changesets, the last first, has changed since."""
         return changesets.can_revert(self._db, parts)
 
     def revert_changes(self, changes: bytes) -> bool:
-        """Reverts a changeset; False, with nothing changed, if a row has changed again since."""
         return changesets.revert(self._db, changes)
 
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
@@ -361,16 +350,13 @@ class Connection:
             self.budget.left = None
 
     def interrupt(self) -> None:
-        """Stops the statement that another thread runs on this connection."""
         self._db.interrupt()
 
     def close(self) -> None:
-        """Closes the connection; safe to call twice."""
         self._db.close()
 
 
 def memory_used() -> int:
-    """Return the bytes that all connections of the process take."""
     return apsw.memory_used()
 
 
@@ -386,7 +372,6 @@ def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
 
 
 def _pragmas(*, readonly: bool, durable: bool, mapped: bool) -> Mapping[str, str | int]:
-    """Return the pragmas of a connection, by name."""
     return {
         "cache_size": -(_READER_CACHE_KIB if readonly else _WRITER_CACHE_KIB),
         "temp_store": "memory",

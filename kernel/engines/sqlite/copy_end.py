@@ -19,7 +19,6 @@ class FileEnd:
         self._db = db
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the tables of the schema, without those that another program has added."""
         return {name: self._table(name) for name in sorted(schema_tables().names()) if not name.startswith(_OTHERS)}
 
     def _table(self, name: str) -> Table:
@@ -28,7 +27,6 @@ class FileEnd:
         return Table(tuple(column[1] for column in columns if column[6] == _VISIBLE), tuple(part for _, part in key))
 
     def rows(self, name: str, table: Table) -> Iterator[Row]:
-        """Yield the rows as they are read."""
         text = f'SELECT {_list(table.columns)} FROM "{name}" ORDER BY {_list(table.key)}'
         yield from self._db.execute(text, None)
 
@@ -50,7 +48,6 @@ class FileEnd:
             self._db.values("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", params)
 
     def rebuild(self) -> None:
-        """Makes full text from the documents."""
         for name in _REBUILT:
             self._db.values(self._db.context.statements[name])
 

@@ -42,7 +42,6 @@ class SqliteDatabase:
         self._spare: Connection | None = None
 
     def start(self, catch_faults: CatchFaults) -> None:
-        """Lets the writer request checkpoints from now on."""
         begin_threads()
         self._checkpointer = Checkpointer(catch_faults, self.writer)
         self.after_commit = self._checkpointer.after_commit
@@ -53,7 +52,6 @@ class SqliteDatabase:
         return spare or self._connect(readonly=True)
 
     def keep(self, spare: Connection) -> None:
-        """Keeps a connection for the next that reads."""
         self._spare = spare
 
     def writer(self) -> Connection:
@@ -64,7 +62,6 @@ class SqliteDatabase:
         """A file answers for itself."""
 
     def sizes(self) -> tuple[int, int]:
-        """Return bytes of the file and of its write-ahead log."""
         return size_of(self.file), size_of(log_of(self.file))
 
     def close(self, writer: Connection | None) -> None:
@@ -105,7 +102,6 @@ class ReadOnlyDatabase(SqliteDatabase):
         """Starts nothing."""
 
     def writer(self) -> NoReturn:
-        """Raises Fault("disabled")."""
         raise Fault("disabled", self._refusal)
 
 

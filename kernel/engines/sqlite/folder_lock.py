@@ -62,12 +62,10 @@ class FolderLock:
         return self.held == "exclusive"
 
     def release(self) -> None:
-        """Gives the lock back."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
         self.held = None
 
     def close(self) -> None:
-        """Gives the lock back and closes its file; safe to call twice."""
         self._db.close()
         self.held = None

@@ -65,7 +65,6 @@ class FollowingCopy:
         return changed
 
     def close(self) -> None:
-        """Closes both files."""
         self._watched.close()
         if self._target is not None:
             self._target.close()

@@ -9,7 +9,6 @@ _ROLLBACK_FORMAT = b"\x01\x01"  # of a file that is not in WAL mode
 
 
 def log_of(file: Path) -> Path:
-    """Return the path of the write-ahead log of a database file."""
     return file.with_name(f"{file.name}-wal")
 
 
@@ -37,7 +36,6 @@ def check_log(file: Path) -> None:
 
 
 def size_of(file: Path) -> int:
-    """Return the bytes of a file, 0 if it is missing."""
     try:
         return file.stat().st_size
     except OSError:

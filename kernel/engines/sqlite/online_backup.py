@@ -9,7 +9,6 @@ _PAGES = 256  # 1 MB a step, after which progress is reported
 
 
 def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, int], None] | None) -> None:
-    """Copy the database as the connection sees it to a new file, private to the user."""
     target.touch(mode=0o600)
     copy = apsw.Connection(str(target))
     try:

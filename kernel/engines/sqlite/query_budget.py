@@ -47,7 +47,6 @@ class Budget:
         self.streamed = False  # SQLite reads every row when it is asked for
 
     def __call__(self) -> bool:
-        """Return whether the statement must stop."""
         if self.left is None:
             return False
         now = time.thread_time()

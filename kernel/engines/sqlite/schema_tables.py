@@ -13,7 +13,6 @@ from kernel.store.statements import migrations
 
 @cache
 def schema_tables() -> TableRows:
-    """Return the empty tables, for their names, columns and keys."""
     return TableRows(cast("Callable[[str, Params | None], Cursor]", _migrated(None).execute))
 
 

@@ -22,7 +22,6 @@ class Tokenizers:
         return cast("list[Token]", words(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None))
 
     def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        """Return the stems of a text, or its trigrams, without their positions."""
         if not text:
             return []
         tokens = self._tokenizers()[trigrams](

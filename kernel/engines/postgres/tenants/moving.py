@@ -84,7 +84,6 @@ class _Move:
         self._rows = 0
 
     def run(self, to: str) -> Moved:
-        """Copies, compares, and switches."""
         number = self._place.number
         with self._source.transaction(), self._target.transaction():
             if same_database(self._source, self._target):  # by another address

@@ -49,7 +49,6 @@ class TenantPlace:
         self._is_new = True  # whether it was never there: a tenant that is gone is not made again
 
     def find(self) -> Place:
-        """Return the last place of the tenant; raises Fault."""
         if self._found is None:
             self._found = self._look()
             self._is_new = False
@@ -115,7 +114,6 @@ def _number(pool: Pool, tenant: str, *, new: bool) -> int:
 
 
 def repoint(home: Pool, tenant: str, before: str, after: str) -> None:
-    """Notes in the directory that a tenant has moved."""
     with transaction(home) as db:
         run(db, "engine.directory.repoint", tenant=tenant, before=before, after=after)
 
@@ -137,13 +135,11 @@ def remove_server(home: Pool, address: str) -> None:
 
 
 def placements(home: Pool) -> list[tuple[str, str]]:
-    """Return every tenant with its address, by name."""
     with transaction(home) as db:
         return run(db, "engine.directory.tenants").fetchall()
 
 
 def servers(home: Pool) -> list[Server]:
-    """Return every database that has tenants or takes new tenants."""
     with transaction(home) as db:
         return [
             Server(address, bool(new), count) for address, new, count in run(db, "engine.directory.servers").fetchall()

@@ -103,7 +103,6 @@ class Difference:
 
 
 def forget_rows(db: Any, number: int) -> int:
-    """Deletes all rows of a tenant; returns how many."""
     return sum(
         db.execute(f'DELETE FROM quipu_data."{table.name}" WHERE tenant = {number}').rowcount for table in _tables(db)
     )
@@ -123,5 +122,4 @@ def _chosen(table: Table, keys: Sequence[str]) -> str:
 
 
 def _listed(digests: Sequence[str]) -> str:
-    """Return hexadecimal digits as an array of SQL."""
     return f"CAST('{{{','.join(digests)}}}' AS text [])"
