@@ -6,7 +6,6 @@ candidates and no more: the store filters what an answer holds.
 
 from collections.abc import Collection
 
-from kernel.core.lazy_numpy import np
 from kernel.search.cache import Reached, SearchCache
 from kernel.search.documents import seen
 from kernel.search.vectors import model_id
@@ -27,13 +26,13 @@ def reached(tx: Tx) -> Reached | None:
         return before
     with tx.held_to(None):
         put = tx.all("kernel.documents.put_since", int, doc=before.doc, vector=before.vector)
-    flags = np.zeros(max(last.doc + 2, len(before.flags)), np.bool_)
-    flags[: len(before.flags)] = np.frombuffer(before.flags, np.bool_)
-    flags[put] = False
-    flags[[*seen(tx, put)]] = True
+    flags = bytearray(before.flags.ljust(last.doc + 2, b"\0"))
+    shown = seen(tx, put)
+    for doc in put:
+        flags[doc] = doc in shown
     if len(cache.reached) >= _MOST_KEPT:
         cache.reached.clear()
-    after = Reached(flags.tobytes(), int(np.count_nonzero(flags)), last.doc, last.vector)
+    after = Reached(bytes(flags), flags.count(1), last.doc, last.vector)
     cache.reached[reach] = after
     return after
 
@@ -42,5 +41,4 @@ def seen_among(tx: Tx, docs: Collection[int]) -> set[int]:
     """Return those of some documents that the call sees."""
     if not docs or not (of_key := reached(tx)):
         return seen(tx, docs)
-    ids = np.array([*docs], np.int64)
-    return {*ids[np.frombuffer(of_key.flags, np.bool_).take(ids, mode="clip")].tolist()}
+    return {doc for doc in docs if doc < len(of_key.flags) and of_key.flags[doc]}
