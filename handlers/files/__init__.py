@@ -6,9 +6,8 @@ import msgspec
 
 from handlers.files import memory_stores, stored_memories, versions
 from handlers.files.curation import compose, curate, erase
-from handlers.files.memories import NO_PREFIX, TOOLS, sources, sources_of
+from handlers.files.memories import NO_PREFIX, TOOLS, Answer, sources, sources_of
 from handlers.files.records import check_restored, past_sources
-from handlers.files.schemas import Answer
 from kernel.calls.dialect import Dialect, Files, Memories
 from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Code, Fault

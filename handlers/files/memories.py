@@ -1,12 +1,14 @@
-"""The tool `memory` with its six commands, over files that an agent keeps for itself."""
+"""The tool `memory` of memory_20250818 with its six commands, over files that an agent keeps for itself."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from handlers.files import records
 from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
 from handlers.files.records import MAX_BYTES, Record
-from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
@@ -20,6 +22,51 @@ _MAX_SHOWN = 16_000  # characters
 _UNITS = "BKMG"
 _STORE_NAME = "memories"
 _AROUND = 2  # lines before and after the change in a snippet
+STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
+
+Path = Annotated[str, Meta(description="Path of a file or directory, /memories or below it")]
+FilePath = Annotated[str, Meta(description="Path of a file below /memories, for example /memories/notes.txt")]
+
+
+class View(Struct, tag="view", tag_field="command"):
+    path: Path
+    view_range: Annotated[
+        list[int] | None, Meta(description="First and last line to show of a file, from 1; -1 for the end")
+    ] = None
+
+
+class Create(Struct, tag="create", tag_field="command"):
+    """Create a file at a free path; its directories come with it."""
+
+    path: FilePath
+    file_text: Annotated[str, Meta(description="Content of the file, at most 102,400 bytes")]
+
+
+class StrReplace(Struct, tag="str_replace", tag_field="command"):
+    path: FilePath
+    old_str: Annotated[str, Meta(description="Text to replace, verbatim")]
+    new_str: Annotated[str, Meta(description="Text to put in its place; nothing if left out")] = ""
+
+
+class Insert(Struct, tag="insert", tag_field="command"):
+    path: FilePath
+    insert_line: Annotated[int, Meta(description="Line after which the text goes; 0 for the beginning")]
+    insert_text: Annotated[str, Meta(description="Text to insert, as lines of its own")]
+
+
+class Delete(Struct, tag="delete", tag_field="command"):
+    path: Path
+
+
+class Rename(Struct, tag="rename", tag_field="command"):
+    old_path: Annotated[str, Meta(description="Path of the file or directory")]
+    new_path: Annotated[str, Meta(description="Its new path, where nothing is; missing directories are made")]
+
+
+class Answer(Struct):
+    """What the tool says to the model."""
+
+    text: str
 
 
 def _directory(path: str, sizes: Mapping[str, int]) -> str:
@@ -81,9 +128,6 @@ def _cut(lines: Sequence[str], hint: str) -> str:
             break
         fitting.append(line)
     return "\n".join(fitting)
-
-
-STORE = "memstore_memories"  # the store of the tool, which a migration makes; `_create` makes a deleted one anew
 
 
 def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Rename) -> Answer:

@@ -1,23 +1,18 @@
-"""The REST methods on stores: create, list, get, update, archive, delete."""
+"""The REST methods on stores: create, list, get, update, archive, delete.
+
+Names and types of requests and results are those of the vendor's SDKs.
+"""
 
 import base64
 import binascii
 import unicodedata
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta, Struct, field
 
 from handlers.files import records
 from handlers.files.records import StoreRow
-from handlers.files.rest_schemas import (
-    CreateStore,
-    DeletedStore,
-    ListStores,
-    MemoryStore,
-    OneStore,
-    StorePage,
-    UpdateStore,
-)
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import Hints, exclusive, read, write
 from kernel.core.errors import Fault
@@ -28,9 +23,77 @@ from kernel.store.transaction import Tx
 Mark = TypeVar("Mark", int, str)
 _WHOLE = 20  # items of a page with their content
 _MAX_PAIRS = 16
-_FIRST = 2**62  # above every number of a row
+FIRST = 2**62  # above every number of a row
 _ROOT = "/v1/memory_stores"
 _STORE = f"{_ROOT}/{{memory_store_id}}"
+
+StoreId = Annotated[str, Meta(description="Id of the memory store")]
+Name = Annotated[str, Meta(description="Name of the store, need not be unique", min_length=1, max_length=255)]
+Description = Annotated[str, Meta(description="What the store contains", max_length=1024)]
+_Key = Annotated[str, Meta(min_length=1, max_length=64)]
+_Value = Annotated[str, Meta(max_length=512)]
+View = Annotated[Literal["basic", "full"], Meta(description="Whether content is included")]
+Limit = Annotated[int, Meta(description="Items of a page; with view=full at most 20", ge=1, le=100)]
+PageToken = Annotated[str, Meta(description="next_page of the page before")]
+Time = Annotated[str, Meta(description="ISO 8601 time")]
+
+
+class CreateStore(Struct, forbid_unknown_fields=True):
+    """A new store."""
+
+    name: Name
+    description: Description = ""
+    metadata: Annotated[dict[_Key, _Value], Meta(max_length=16)] = {}
+
+
+class ListStores(Struct):
+    """Which stores to list, the newest first."""
+
+    limit: Limit = 20
+    page: PageToken | None = None
+    include_archived: bool = False
+    since: Time | None = field(default=None, name="created_at[gte]")
+    until: Time | None = field(default=None, name="created_at[lte]")
+
+
+class OneStore(Struct):
+    """A store."""
+
+    memory_store_id: StoreId
+
+
+class UpdateStore(Struct, forbid_unknown_fields=True):
+    """Changes of a store; in `metadata` null removes a key, and absent keys stay."""
+
+    memory_store_id: StoreId
+    name: Name | None = None
+    description: Description | None = None
+    metadata: dict[_Key, _Value | None] | None = None
+
+
+class MemoryStore(Struct, tag_field="type", tag="memory_store"):
+    """A store."""
+
+    id: str
+    name: str
+    description: str
+    metadata: dict[str, str]
+    created_at: str
+    updated_at: str
+    archived_at: str | None
+
+
+class DeletedStore(Struct, tag_field="type", tag="memory_store_deleted"):
+    """A store that is gone."""
+
+    id: str
+
+
+class StorePage(Struct):
+    """A page of stores."""
+
+    data: list[MemoryStore]
+    next_page: str | None
 
 
 def page_size(limit: int, view: str) -> int:
@@ -81,7 +144,7 @@ def create_memory_store(tx: Tx, request: CreateStore) -> MemoryStore:
 
 def list_memory_stores(tx: Tx, request: ListStores) -> StorePage:
     """List memory stores, the newest first."""
-    page = {"below": mark_of(request.page, _FIRST), "limit": request.limit + 1}
+    page = {"below": mark_of(request.page, FIRST), "limit": request.limit + 1}
     filters = {"archived": request.include_archived, **bounds(request.since, request.until)}
     rows = tx.all("files.memory_stores.list", _numbered, **page, **filters)
     more = len(rows) > request.limit

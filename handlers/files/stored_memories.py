@@ -1,22 +1,13 @@
 """The REST methods on the memories of a store: create, list, get, update, delete."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
 
 from handlers.files import records
 from handlers.files.file_paths import check_path, listed_prefix
-from handlers.files.memory_stores import existing, mark_of, page_size, token
+from handlers.files.memory_stores import Limit, PageToken, StoreId, View, existing, mark_of, page_size, token
 from handlers.files.records import MAX_BYTES, Record
-from handlers.files.rest_schemas import (
-    CreateMemory,
-    DeletedMemory,
-    DeleteMemory,
-    ListMemories,
-    Memory,
-    MemoryPage,
-    MemoryPrefix,
-    OneMemory,
-    UpdateMemory,
-)
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import Hints, Hooks, read, write
 from kernel.core.errors import Fault
@@ -26,6 +17,93 @@ PATH_TAKEN = "memory_path_conflict_error"
 CHANGED_MEANWHILE = "memory_precondition_failed_error"
 _MEMORIES = "/v1/memory_stores/{memory_store_id}/memories"
 _MEMORY = f"{_MEMORIES}/{{memory_id}}"
+
+MemoryId = Annotated[str, Meta(description="Id of the memory")]
+Path = Annotated[str, Meta(description="Path of the memory in the store, such as /notes/today.md")]
+Content = Annotated[str, Meta(description="Content, at most 102,400 bytes")]
+Digest = Annotated[str, Meta(description="SHA-256 of the content that is expected", pattern="^[0-9a-f]{64}$")]
+
+
+class CreateMemory(Struct, forbid_unknown_fields=True):
+    """A new memory."""
+
+    memory_store_id: StoreId
+    path: Path
+    content: Content
+    view: View = "basic"
+
+
+class ListMemories(Struct):
+    """Which memories to list, by path; with depth 1 each directory is a prefix."""
+
+    memory_store_id: StoreId
+    path_prefix: Annotated[str, Meta(description="Begins and ends with a slash")] = "/"
+    depth: Annotated[int, Meta(ge=0, le=1)] = 0
+    limit: Limit = 20
+    page: PageToken | None = None
+    view: View = "basic"
+
+
+class OneMemory(Struct):
+    memory_store_id: StoreId
+    memory_id: MemoryId
+    view: View = "full"
+
+
+class Precondition(Struct, tag_field="type", tag="content_sha256", forbid_unknown_fields=True):
+    """What the content has to be for an update to apply."""
+
+    content_sha256: Digest
+
+
+class UpdateMemory(Struct, forbid_unknown_fields=True):
+    """Changes of a memory."""
+
+    memory_store_id: StoreId
+    memory_id: MemoryId
+    content: Content | None = None
+    path: Path | None = None
+    precondition: Precondition | None = None
+    view: View = "basic"
+
+
+class DeleteMemory(Struct):
+    memory_store_id: StoreId
+    memory_id: MemoryId
+    expected_content_sha256: Digest | None = None
+
+
+class Memory(Struct, tag_field="type", tag="memory"):
+    """A memory; `content` is null in a basic view."""
+
+    id: str
+    memory_store_id: str
+    memory_version_id: str
+    path: str
+    content: str | None
+    content_sha256: str
+    content_size_bytes: int
+    created_at: str
+    updated_at: str
+
+
+class MemoryPrefix(Struct, tag_field="type", tag="memory_prefix"):
+    """A directory."""
+
+    path: str
+
+
+class DeletedMemory(Struct, tag_field="type", tag="memory_deleted"):
+    """A memory that is gone."""
+
+    id: str
+
+
+class MemoryPage(Struct):
+    """A page of memories."""
+
+    data: list[Memory | MemoryPrefix]
+    next_page: str | None
 
 
 class _Item(NamedTuple):

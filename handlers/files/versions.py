@@ -1,19 +1,91 @@
 """The REST methods on the versions of memories: list, get, redact."""
 
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta, Struct, field
 
 from handlers.files import records
-from handlers.files.memory_stores import bounds, existing, mark_of, page_size, token
-from handlers.files.rest_schemas import Actor, ListVersions, MemoryVersion, OneVersion, RedactVersion, VersionPage
+from handlers.files.memory_stores import (
+    FIRST,
+    Limit,
+    PageToken,
+    StoreId,
+    Time,
+    View,
+    bounds,
+    existing,
+    mark_of,
+    page_size,
+    token,
+)
+from handlers.files.stored_memories import MemoryId
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import exclusive, read
 from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-_FIRST = 2**62  # above every number of a row
 _VERSIONS = "/v1/memory_stores/{memory_store_id}/memory_versions"
 _VERSION = f"{_VERSIONS}/{{memory_version_id}}"
+
+VersionId = Annotated[str, Meta(description="Id of the version")]
+
+
+class ListVersions(Struct):
+    """Which versions to list, the newest first."""
+
+    memory_store_id: StoreId
+    memory_id: MemoryId | None = None
+    operation: Literal["created", "modified", "deleted"] | None = None
+    api_key_id: str | None = None
+    session_id: str | None = None
+    service_account_id: str | None = None
+    since: Time | None = field(default=None, name="created_at[gte]")
+    until: Time | None = field(default=None, name="created_at[lte]")
+    limit: Limit = 20
+    page: PageToken | None = None
+    view: View = "basic"
+
+
+class OneVersion(Struct):
+    memory_store_id: StoreId
+    memory_version_id: VersionId
+    view: View = "full"
+
+
+class RedactVersion(Struct, forbid_unknown_fields=True):
+    memory_store_id: StoreId
+    memory_version_id: VersionId
+
+
+class Actor(Struct, tag_field="type", tag="api_actor"):
+    """The caller with this key."""
+
+    api_key_id: str
+
+
+class MemoryVersion(Struct, tag_field="type", tag="memory_version"):
+    """A change of a memory; content, digest and size are null in a deletion, the path too in a redacted version."""
+
+    id: str
+    memory_id: str
+    memory_store_id: str
+    operation: str
+    path: str | None
+    content: str | None
+    content_sha256: str | None
+    content_size_bytes: int | None
+    created_at: str
+    created_by: Actor | None
+    redacted_at: str | None
+    redacted_by: Actor | None
+
+
+class VersionPage(Struct):
+    """A page of versions."""
+
+    data: list[MemoryVersion]
+    next_page: str | None
 
 
 class _Row(NamedTuple):
@@ -43,7 +115,7 @@ def list_memory_versions(tx: Tx, request: ListVersions) -> VersionPage:
         operation=request.operation,
         created_by=request.api_key_id,
         of_others=request.session_id is not None or request.service_account_id is not None,
-        below=mark_of(request.page, _FIRST),
+        below=mark_of(request.page, FIRST),
         limit=size + 1,
         whole=request.view == "full",
         **bounds(request.since, request.until),

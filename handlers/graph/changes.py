@@ -1,27 +1,15 @@
-"""The tools of `graph` that write: entities, their observations, and relations by the names of their ends."""
+"""The tools of `graph` that write: entities, their observations, and relations by the names of their ends.
+
+Requests ignore unknown fields, as the original does. The limits are no part of the schemas: the handlers check them.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from handlers.graph.nodes import SPACE, fields
-from handlers.graph.schemas import (
-    AddedObservations,
-    AddObservations,
-    CreatedEntities,
-    CreatedRelations,
-    CreateEntities,
-    CreateRelations,
-    Deleted,
-    DeleteEntities,
-    DeleteObservations,
-    DeleteRelations,
-    Entity,
-    NewEntity,
-    ObservationResults,
-    Relation,
-    RelationEnds,
-)
+from msgspec import Meta, Struct, field
+
+from handlers.graph.nodes import SPACE, Entity, EntityType, From, Name, Observations, Relation, RelationType, To, fields
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
 from kernel.core.text import composed, spellings
@@ -33,9 +21,105 @@ RELATION_SPACE = "graph:relation"  # of the history; relations are not indexed
 MAX_ITEMS = 1000
 MAX_OBSERVATIONS = 10_000
 MAX_NAME = 1000  # characters
-
-
 _Triple = tuple[str, str, str]  # the ends of a relation and its type
+
+
+class NewEntity(Struct):
+    """An entity to create."""
+
+    name: Name
+    entityType: EntityType
+    observations: Observations
+
+
+class RelationEnds(Struct, frozen=True):
+    """A relation to create or to delete."""
+
+    from_: From = field(name="from")
+    to: To
+    relationType: RelationType
+
+
+class NewObservations(Struct):
+    """Observations to add to an entity."""
+
+    entityName: Annotated[str, Meta(description="The name of the entity to add the observations to")]
+    contents: Annotated[list[str], Meta(description="An array of observation contents to add")]
+
+
+class ObservationDeletion(Struct):
+    """Observations to delete from an entity."""
+
+    entityName: Annotated[str, Meta(description="The name of the entity containing the observations")]
+    observations: Annotated[list[str], Meta(description="An array of observations to delete")]
+
+
+class CreateEntities(Struct):
+    """The entities to create."""
+
+    entities: Annotated[list[NewEntity], Meta(description="The entities to create")]
+
+
+class CreateRelations(Struct):
+    """The relations to create."""
+
+    relations: Annotated[list[RelationEnds], Meta(description="The relations to create")]
+
+
+class AddObservations(Struct):
+    """What to add to which entities."""
+
+    observations: Annotated[list[NewObservations], Meta(description="What to add to which entities")]
+
+
+class DeleteEntities(Struct):
+    """The entities to delete."""
+
+    entityNames: Annotated[list[str], Meta(description="An array of entity names to delete")]
+
+
+class DeleteObservations(Struct):
+    """What to delete from which entities."""
+
+    deletions: Annotated[list[ObservationDeletion], Meta(description="What to delete from which entities")]
+
+
+class DeleteRelations(Struct):
+    """The relations to delete."""
+
+    relations: Annotated[list[RelationEnds], Meta(description="An array of relations to delete")]
+
+
+class AddedObservations(Struct, forbid_unknown_fields=True):
+    """What was new to an entity."""
+
+    entityName: str
+    addedObservations: list[str]
+
+
+class CreatedEntities(Struct, forbid_unknown_fields=True):
+    """The entities whose names were free."""
+
+    entities: list[Entity]
+
+
+class CreatedRelations(Struct, forbid_unknown_fields=True):
+    """The relations that were not there yet."""
+
+    relations: list[Relation]
+
+
+class ObservationResults(Struct, forbid_unknown_fields=True):
+    """What was new, entity by entity."""
+
+    results: list[AddedObservations]
+
+
+class Deleted(Struct, forbid_unknown_fields=True):
+    """Answer of the tools that delete, whether there was something to delete or not."""
+
+    success: bool
+    message: str
 
 
 class _Stored(NamedTuple):

@@ -12,24 +12,9 @@ from zipfile import BadZipFile, ZipFile
 import msgspec
 from msgspec import Struct
 
-from handlers.graph.changes import (
-    MAX_NAME,
-    MAX_OBSERVATIONS,
-    add_observations,
-    composed_ends,
-    create_entities,
-    create_relations,
-)
-from handlers.graph.nodes import each_entity, each_relation, relations_of, with_names
-from handlers.graph.schemas import (
-    AddObservations,
-    CreateEntities,
-    CreateRelations,
-    Entity,
-    NewEntity,
-    NewObservations,
-    RelationEnds,
-)
+from handlers.graph import changes
+from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, composed_ends
+from handlers.graph.nodes import Entity, each_entity, each_relation, relations_of, with_names
 from kernel.core.errors import Fault
 from kernel.core.text import composed, spellings
 from kernel.memories.import_records import Imported, LeftOut, Remarks, Source, shown
@@ -131,8 +116,8 @@ def import_graph(source: Source) -> Steps[Imported]:
             _tell_type(item, place, here.entityType if here else None, types, remarks)
             _add_entity(tx, item, counts)
         else:
-            ends = RelationEnds(item.from_, item.to, item.relationType)
-            counts["relations"] += len(create_relations(tx, CreateRelations([ends])).relations)
+            ends = changes.RelationEnds(item.from_, item.to, item.relationType)
+            counts["relations"] += len(changes.create_relations(tx, changes.CreateRelations([ends])).relations)
         count_step(tx)
     return _imported(counts, remarks)
 
@@ -216,12 +201,13 @@ def _imported(counts: dict[str, int], remarks: Remarks) -> Imported:
 def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
     """Create an entity, or add the observations that it lacks."""
     first, rest = item.observations[:MAX_OBSERVATIONS], item.observations
-    entities = create_entities(tx, CreateEntities([NewEntity(item.name, item.entityType, first)])).entities
+    request = changes.CreateEntities([changes.NewEntity(item.name, item.entityType, first)])
+    entities = changes.create_entities(tx, request).entities
     counts["entities"] += len(entities)
     counts["observations"] += sum(len(entity.observations) for entity in entities)
     for at in range(MAX_OBSERVATIONS if entities else 0, len(rest), MAX_OBSERVATIONS):
-        more = NewObservations(item.name, rest[at : at + MAX_OBSERVATIONS])
-        (result,) = add_observations(tx, AddObservations([more])).results
+        more = changes.NewObservations(item.name, rest[at : at + MAX_OBSERVATIONS])
+        (result,) = changes.add_observations(tx, changes.AddObservations([more])).results
         counts["observations"] += len(result.addedObservations)
 
 

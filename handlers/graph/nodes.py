@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta, Struct, field
 
-from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation, SearchNodes
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Tool, read
 from kernel.core.errors import Fault
@@ -19,6 +20,55 @@ _FALLBACK_ENTITIES = 10
 _ENTITY_BYTES, _OBSERVATION_BYTES, _RELATION_BYTES = 80, 12, 72
 _MAX_FALLBACK_QUERY = 10_000  # characters that are looked up in the index
 _texts = msgspec.json.Decoder(list[str]).decode
+
+# Names and descriptions are those of the contract.
+Name = Annotated[str, Meta(description="The name of the entity")]
+EntityType = Annotated[str, Meta(description="The type of the entity")]
+Observations = Annotated[list[str], Meta(description="An array of observation contents associated with the entity")]
+From = Annotated[str, Meta(description="The name of the entity where the relation starts")]
+To = Annotated[str, Meta(description="The name of the entity where the relation ends")]
+RelationType = Annotated[str, Meta(description="The type of the relation")]
+
+
+class ReadGraph(Struct):
+    """Nothing is needed."""
+
+
+class SearchNodes(Struct):
+    """What to look for."""
+
+    query: Annotated[
+        str, Meta(description="The search query to match against entity names, types, and observation content")
+    ]
+
+
+class OpenNodes(Struct):
+    """The entities to show."""
+
+    names: Annotated[list[str], Meta(description="An array of entity names to retrieve")]
+
+
+class Entity(Struct, forbid_unknown_fields=True):
+    """An entity of the graph."""
+
+    name: Name
+    entityType: EntityType
+    observations: Observations
+
+
+class Relation(Struct, forbid_unknown_fields=True):
+    """A relation of the graph."""
+
+    from_: From = field(name="from")
+    to: To
+    relationType: RelationType
+
+
+class Graph(Struct, forbid_unknown_fields=True):
+    """Entities, and relations that begin or end at one of them."""
+
+    entities: list[Entity]
+    relations: list[Relation]
 
 
 def read_graph(tx: Tx, request: ReadGraph) -> Graph:

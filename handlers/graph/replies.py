@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from handlers.graph.nodes import read_graph
-from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults, ReadGraph
+from handlers.graph.changes import CreatedEntities, CreatedRelations, Deleted, ObservationResults
+from handlers.graph.nodes import ReadGraph, read_graph
 from kernel.calls.arguments import error_message
 from kernel.calls.resources import Resource, ResourceContents, Resources
 from kernel.calls.tools import ArgumentError, Reply, Tool

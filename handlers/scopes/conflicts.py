@@ -8,8 +8,7 @@ from msgspec.structs import asdict
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import EntryType
 from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, validate
-from handlers.scopes.results import Conflict, row_factory
-from handlers.scopes.totals import Count, read_page
+from handlers.scopes.results import Conflict, Count, read_page, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store.transaction import Tx
 

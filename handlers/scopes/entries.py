@@ -7,11 +7,27 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from handlers.scopes import entry_requests, errors
-from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
+from handlers.scopes.entry_kinds import (
+    DEFAULT_PRIORITY,
+    GUIDELINE,
+    JSON_COLUMNS,
+    KINDS,
+    KNOWLEDGE,
+    TOOL,
+    Kind,
+    index_text,
+)
 from handlers.scopes.field_types import check_changes, end_time, normal_name
-from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
-from handlers.scopes.results import AnyVersion, EntryRow, Standing, VersionRow, dumps, entry_and_version, to_versions
-from handlers.scopes.totals import Count, read_page
+from handlers.scopes.inheritance import check_scope, required_scope_id, scope_key
+from handlers.scopes.results import (
+    EntryRow,
+    Standing,
+    Version,
+    VersionRow,
+    dumps,
+    entry_and_version,
+    to_versions,
+)
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.times import stored_time
 from kernel.search import index
@@ -20,16 +36,8 @@ from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
-DEFAULT_PRIORITY = 50
-JSON_COLUMNS = {"parameters", "examples"}
 _VERSION_COLUMNS = sorted({field for kind in KINDS.values() for field in kind.version_fields})
 _DEFAULTS: Mapping[str, Any] = {"priority": DEFAULT_PRIORITY, "confidence": 1.0}
-# Of each list: the statements for its rows and for their number.
-_LISTS: Mapping[str, tuple[str, str]] = {
-    "in": ("scopes.entries.list_in", "scopes.entries.count_in"),
-    "all": ("scopes.entries.list_all", "scopes.entries.count_all"),
-    "chain": ("scopes.entries.list_chain", "scopes.entries.count_chain"),
-}
 _KIND_OF_REQUEST: Mapping[type, Kind] = {
     entry_requests.AddTool: TOOL,
     entry_requests.AddGuideline: GUIDELINE,
@@ -211,23 +219,7 @@ def expired(tx: Tx, keys: Keys, at: str) -> list[tuple[str, str]]:
     return [(KNOWLEDGE.space, id_) for id_ in tx.all("scopes.entries.expired", str, ids=ids, at=at)] if ids else []
 
 
-def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dict[str, str | None]]:
-    """Return the end of the names of the list statements, and their filters: one scope, all of a type or an
-    id, or all.
-    """
-    if scope_type == GLOBAL or (scope_type and scope_id):
-        return "in", {"scope": scope_key(scope_type, scope_id)}
-    return "all", {"scope_type": scope_type, "scope_id": scope_id}
-
-
-def list_page(
-    tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], request: entry_requests.ListEntries
-) -> tuple[list[EntryPair], Count]:
-    """Return a page of entries and its totals; `which` is in, all, or chain for all that a chain of scopes sees."""
-    return read_page(tx, *_LISTS[which], entry_and_version, request, kind=kind.name, **filters)
-
-
-def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[AnyVersion]:
+def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[Version]:
     """Return the versions of an entry up to the time `at`, newest first; raises a Fault for an unknown id."""
     row, _ = get(tx, kind, entry_id)
     rows = tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 EntryType = Literal["tool", "guideline", "knowledge"]
+DEFAULT_PRIORITY = 50
+JSON_COLUMNS = {"parameters", "examples"}
 
 
 class Kind(NamedTuple):

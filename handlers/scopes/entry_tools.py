@@ -8,9 +8,8 @@ from msgspec import UNSET, Struct, UnsetType
 from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name, timestamp, validate
-from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
-from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry
-from handlers.scopes.totals import Count
+from handlers.scopes.inheritance import GLOBAL, check_scope_filter, scope_chain, scope_key, scope_to_read
+from handlers.scopes.results import Count, Done, Entry, Version, entry_and_version, read_page, to_entry
 from kernel.calls.tools import Access, Hints, Hooks, ToolOptions, write
 from kernel.store.transaction import Tx
 
@@ -19,20 +18,20 @@ class EntryAnswer(Struct):
     """Result of add and update, with `success`, and of get: an entry under the name of its kind."""
 
     success: bool | UnsetType = UNSET
-    tool: Tool | UnsetType = UNSET
-    guideline: Guideline | UnsetType = UNSET
-    knowledge: Knowledge | UnsetType = UNSET
+    tool: Entry | UnsetType = UNSET
+    guideline: Entry | UnsetType = UNSET
+    knowledge: Entry | UnsetType = UNSET
 
 
 class EntryList(Struct, kw_only=True):
-    tools: list[Tool] | UnsetType = UNSET
-    guidelines: list[Guideline] | UnsetType = UNSET
-    knowledge: list[Knowledge] | UnsetType = UNSET
+    tools: list[Entry] | UnsetType = UNSET
+    guidelines: list[Entry] | UnsetType = UNSET
+    knowledge: list[Entry] | UnsetType = UNSET
     meta: Count
 
 
 class VersionList(Struct):
-    versions: list[AnyVersion]
+    versions: list[Version]
 
 
 EntryResult = EntryAnswer | EntryList | VersionList | Done
@@ -83,11 +82,10 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.G
     return EntryAnswer(**entry)
 
 
-def _with_expiry(entry: AnyEntry, now: str) -> AnyEntry:
+def _with_expiry(entry: Entry, now: str) -> Entry:
     """Return the entry, marked as expired if it is knowledge whose time is over."""
-    if isinstance(entry, Knowledge) and entry.current_version is not UNSET:
-        end = entry.current_version.valid_until
-        entry.expired = True if end is not None and end <= now else UNSET
+    end = entry.current_version.valid_until
+    entry.expired = True if isinstance(end, str) and end <= now else UNSET
     return entry
 
 
@@ -108,18 +106,23 @@ def _find_by_name(
 
 
 def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
-    filters: dict[str, Any] = {"category": request.category, "inactive": bool(request.include_inactive)}
+    filters: dict[str, Any] = {"kind": kind.name, "category": request.category}
+    filters["inactive"] = bool(request.include_inactive)
+    scope_type, scope_id = request.scope_type, request.scope_id
     if request.inherit:
-        if request.scope_type is None:
+        if scope_type is None:
             raise errors.required("scopeType", "to inherit")
-        scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
-        which = "chain"
-        filters["scopes"] = scope_chain(tx, request.scope_type, scope_id)
+        filters["scopes"] = scope_chain(tx, scope_type, scope_to_read(tx, scope_type, scope_id))
+        rows, count = "scopes.entries.list_chain", "scopes.entries.count_chain"
+    elif scope_type == GLOBAL or (scope_type and scope_id):
+        check_scope_filter(tx, scope_type, scope_id)
+        filters["scope"] = scope_key(scope_type, scope_id)
+        rows, count = "scopes.entries.list_in", "scopes.entries.count_in"
     else:
-        check_scope_filter(tx, request.scope_type, request.scope_id)
-        which, where = entries.listed_scope(request.scope_type, request.scope_id)
-        filters |= where
-    pairs, totals = entries.list_page(tx, kind, which, filters, request)
+        check_scope_filter(tx, scope_type, scope_id)
+        filters |= {"scope_type": scope_type, "scope_id": scope_id}
+        rows, count = "scopes.entries.list_all", "scopes.entries.count_all"
+    pairs, totals = read_page(tx, rows, count, entry_and_version, request, **filters)
     answer_field: dict[str, Any] = {kind.plural: [_with_expiry(to_entry(*pair), tx.now) for pair in pairs]}
     return EntryList(**answer_field, meta=totals)
 

@@ -20,8 +20,7 @@ from handlers.scopes.field_types import (
     validate,
 )
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Organization, Project, Session, dumps, loads, row_factory
-from handlers.scopes.totals import Count, read_page
+from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, read_page, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
 from kernel.store import history

@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from handlers.scopes import entries
-from handlers.scopes.entries import DEFAULT_PRIORITY, JSON_COLUMNS
-from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE, JSON_COLUMNS, KINDS, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import MAX_DEPTH, name_key, nested_deeper, normal_name
 from handlers.scopes.import_merge import add_tag
 from handlers.scopes.inheritance import GLOBAL, scope_exists, scope_key

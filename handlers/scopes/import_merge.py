@@ -8,8 +8,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
 from handlers.scopes import entries
-from handlers.scopes.entries import DEFAULT_PRIORITY, JSON_COLUMNS
-from handlers.scopes.entry_kinds import GUIDELINE, KINDS, Kind
+from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE, JSON_COLUMNS, KINDS, Kind
 from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.import_document import (
     DocumentScopes,

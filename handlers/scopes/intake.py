@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from handlers.scopes import entries
-from handlers.scopes.entry_kinds import GUIDELINE
+from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE
 from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.inheritance import GLOBAL, scope_exists
@@ -125,7 +125,7 @@ def _add(tx: Tx, record: Record, number: str) -> None:
         scope_id=project,
         name=normal_name(record.title),
         category=record.category or None,
-        priority=record.details.get("priority", entries.DEFAULT_PRIORITY),
+        priority=record.details.get("priority", DEFAULT_PRIORITY),
         version_id=version,
         gone=None,
         now=created_at,

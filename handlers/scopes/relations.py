@@ -8,8 +8,7 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Offset, validate
-from handlers.scopes.results import Done, Relation, dumps
-from handlers.scopes.totals import Count, read_page
+from handlers.scopes.results import Count, Done, Relation, dumps, read_page
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx

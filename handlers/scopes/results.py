@@ -1,15 +1,28 @@
 """Result types that several tools share (seed 000), and the rows they are made from; absent values are null."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from handlers.scopes.entry_kinds import EntryType
+from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, JSON_COLUMNS, KINDS, EntryType
+from kernel.store.transaction import Tx
 
+MAX_PAGE_ROWS = 100  # the cap of the contract
 S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
+
+
+class _Paged(Protocol):
+    limit: int | None
+    offset: int | None
+
+
+class Count(Struct, rename="camel"):
+    total_count: int
+    returned_count: int
+    has_more: bool
 
 
 class Organization(Struct, rename="camel"):
@@ -42,32 +55,26 @@ class Session(Struct, rename="camel"):
     metadata: dict[str, Any] | None
 
 
-class ToolVersion(Struct, rename="camel"):
-    """One version of a tool; `category` is that of its time, left out if it was never changed."""
+class Version(Struct, rename="camel", kw_only=True):
+    """One version of an entry, with the fields of its kind; `confidence` in [0, 1].
+
+    Category and priority are those of its time, left out if they were never changed.
+    """
 
     id: str
-    tool_id: str
+    tool_id: str | UnsetType = UNSET
+    guideline_id: str | UnsetType = UNSET
+    knowledge_id: str | UnsetType = UNSET
     version_num: int
-    description: str | None
-    parameters: dict[str, Any] | None
-    examples: list[Any] | None
-    constraints: str | None
-    created_at: str
-    created_by: str | None
-    change_reason: str | None
-    conflict_flag: bool
-    category: str | UnsetType | None = UNSET
-
-
-class GuidelineVersion(Struct, rename="camel"):
-    """One version of a guideline; category and priority are those of its time, left out if neither was changed."""
-
-    id: str
-    guideline_id: str
-    version_num: int
-    content: str
-    rationale: str | None
-    examples: dict[str, Any] | None
+    content: str | UnsetType = UNSET
+    rationale: str | UnsetType | None = UNSET
+    description: str | UnsetType | None = UNSET
+    parameters: dict[str, Any] | UnsetType | None = UNSET
+    examples: dict[str, Any] | list[Any] | UnsetType | None = UNSET
+    constraints: str | UnsetType | None = UNSET
+    source: str | UnsetType | None = UNSET
+    confidence: float | UnsetType = UNSET
+    valid_until: str | UnsetType | None = UNSET
     created_at: str
     created_by: str | None
     change_reason: str | None
@@ -76,75 +83,22 @@ class GuidelineVersion(Struct, rename="camel"):
     priority: int | UnsetType = UNSET
 
 
-class KnowledgeVersion(Struct, rename="camel"):
-    """One version of a knowledge entry; `confidence` in [0, 1].
-
-    `category` is that of its time, left out if it was never changed.
-    """
-
-    id: str
-    knowledge_id: str
-    version_num: int
-    content: str
-    source: str | None
-    confidence: float
-    valid_until: str | None
-    created_at: str
-    created_by: str | None
-    change_reason: str | None
-    conflict_flag: bool
-    category: str | UnsetType | None = UNSET
-
-
-AnyVersion = ToolVersion | GuidelineVersion | KnowledgeVersion
-
-
-class Tool(Struct, rename="camel"):
-    """A tool; `current_version` is left out if the result holds the version beside it."""
+class Entry(Struct, rename="camel", kw_only=True):
+    """An entry: `title` for knowledge, `name` for the others; `priority` of a guideline from 0 to 100."""
 
     id: str
     scope_type: str
     scope_id: str | None
-    name: str
+    name: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
     category: str | None
+    priority: int | UnsetType = UNSET
     current_version_id: str
     is_active: bool
     created_at: str
     created_by: str | None
-    current_version: ToolVersion | UnsetType = UNSET
-
-
-class Guideline(Struct, rename="camel"):
-    """A guideline; `priority` from 0 to 100, higher is more important."""
-
-    id: str
-    scope_type: str
-    scope_id: str | None
-    name: str
-    category: str | None
-    priority: int
-    current_version_id: str
-    is_active: bool
-    created_at: str
-    created_by: str | None
-    current_version: GuidelineVersion | UnsetType = UNSET
-
-
-class Knowledge(Struct, rename="camel"):
-    id: str
-    scope_type: str
-    scope_id: str | None
-    title: str
-    category: str | None
-    current_version_id: str
-    is_active: bool
-    created_at: str
-    created_by: str | None
-    current_version: KnowledgeVersion | UnsetType = UNSET
+    current_version: Version
     expired: bool | UnsetType = UNSET
-
-
-AnyEntry = Tool | Guideline | Knowledge
 
 
 class Tag(Struct, rename="camel"):
@@ -265,15 +219,23 @@ def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Ca
     return row
 
 
-def to_version(kind: str, row: VersionRow) -> AnyVersion:
-    head = (row.id, row.entry_id, row.version_num)
-    tail = (row.created_at, row.created_by, row.change_reason, bool(row.conflict_flag))
-    if kind == "tool":
-        return ToolVersion(*head, row.description, loads(row.parameters), loads(row.examples), row.constraints, *tail)
-    if kind == "guideline":
-        return GuidelineVersion(*head, row.content or "", row.rationale, loads(row.examples), *tail)
-    confidence = 1.0 if row.confidence is None else row.confidence
-    return KnowledgeVersion(*head, row.content or "", row.source, confidence, row.valid_until, *tail)
+def to_version(kind: str, row: VersionRow) -> Version:
+    own_fields: dict[str, Any] = {field: getattr(row, field) for field in KINDS[kind].version_fields}
+    if "content" in own_fields:
+        own_fields["content"] = row.content or ""
+    if "confidence" in own_fields:
+        own_fields["confidence"] = 1.0 if row.confidence is None else row.confidence
+    own_fields |= {field: loads(own_fields[field]) for field in JSON_COLUMNS if field in own_fields}
+    own_fields[f"{kind}_id"] = row.entry_id
+    return Version(
+        id=row.id,
+        version_num=row.version_num,
+        created_at=row.created_at,
+        created_by=row.created_by,
+        change_reason=row.change_reason,
+        conflict_flag=bool(row.conflict_flag),
+        **own_fields,
+    )
 
 
 class Standing(NamedTuple):
@@ -285,33 +247,53 @@ class Standing(NamedTuple):
     priority: int | None
 
 
-def to_versions(row: EntryRow, versions: Sequence[VersionRow], standings: Sequence[Standing]) -> list[AnyVersion]:
+def to_versions(row: EntryRow, versions: Sequence[VersionRow], standings: Sequence[Standing]) -> list[Version]:
     """Return versions of an entry, of which each has the category and priority of its time, if `standings` has any."""
     results = [to_version(row.kind, version) for version in versions]
     for version in results if standings else ():
         then = next((standing for standing in standings if standing.until > version.created_at), row)
         version.category = then.category
-        if isinstance(version, GuidelineVersion):
-            version.priority = _priority(then.priority)
+        if row.kind == "guideline":
+            version.priority = priority_of(then.priority)
     return results
 
 
-def _priority(priority: int | None) -> int:
-    return 50 if priority is None else priority
+def priority_of(stored: int | None) -> int:
+    return DEFAULT_PRIORITY if stored is None else stored
 
 
-def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
-    """Return the result type of an entry, including its version if a version is given."""
-    head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
-    tail = (row.current_version_id, bool(row.is_active), row.created_at, row.created_by)
-    inside: Any = UNSET if current is None else to_version(row.kind, current)
-    if row.kind == "tool":
-        return Tool(*head, *tail, inside)
-    if row.kind == "guideline":
-        return Guideline(*head, _priority(row.priority), *tail, inside)
-    return Knowledge(*head, *tail, inside)
+def to_entry(row: EntryRow, current: VersionRow) -> Entry:
+    name: dict[str, Any] = {KINDS[row.kind].name_field: row.name}
+    return Entry(
+        id=row.id,
+        scope_type=row.scope_type,
+        scope_id=row.scope_id,
+        category=row.category,
+        priority=priority_of(row.priority) if row.kind == "guideline" else UNSET,
+        current_version_id=row.current_version_id,
+        is_active=bool(row.is_active),
+        created_at=row.created_at,
+        created_by=row.created_by,
+        current_version=to_version(row.kind, current),
+        **name,
+    )
 
 
 def entry_and_version(*columns: Any) -> tuple[EntryRow, VersionRow]:
     """Return a row factory for statements that select the columns of an entry, then those of a version."""
     return EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:])
+
+
+def read_page(
+    tx: Tx, rows: str, count: str, row: Callable[..., T], request: _Paged, default: int = 20, /, **filters: Any
+) -> tuple[list[T], Count]:
+    """Return a page of the rows of a statement, `default` if the request has no limit, and its totals.
+
+    The statement `count` counts the rows that match, and runs only if the page is full.
+    """
+    limit, offset = min(default if request.limit is None else request.limit, MAX_PAGE_ROWS), request.offset or 0
+    page = tx.all(rows, row, limit=limit, offset=offset, **filters)
+    end = offset + len(page)
+    is_last = len(page) < limit and (page or offset == 0)
+    total = end if is_last else tx.one(count, int, **filters) or 0
+    return page, Count(total, len(page), end < total)

@@ -10,8 +10,7 @@ from handlers.scopes import errors
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, name_key, normal_name, validate
 from handlers.scopes.relations import TargetType, check_target
-from handlers.scopes.results import Done, EntryTag, Tag, dumps, row_factory
-from handlers.scopes.totals import Count, read_page
+from handlers.scopes.results import Count, Done, EntryTag, Tag, dumps, read_page, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from handlers.sessions import admin, briefing, graph, memories, removal, search
-from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
 from kernel.calls.tools import Reply, Tool
@@ -18,7 +17,7 @@ from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 _JSON = "application/json"
-_LISTS = (MemoryList, SearchResults, MentionedEntities)
+_LISTS = (search.MemoryList, search.SearchResults, search.MentionedEntities)
 
 
 def reply(tool: Tool, result: Any) -> Reply:

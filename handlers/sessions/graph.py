@@ -1,24 +1,12 @@
 """The graph of entities, observations and relations, and its four tools (seed 002, `CODE_MEMORY_ENABLE_GRAPH`)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.sessions.schemas import (
-    AddRelation,
-    ContextGraph,
-    EntityDetails,
-    EntityUpserted,
-    GetContextGraph,
-    GetEntity,
-    GraphEntity,
-    GraphRelation,
-    RelationAdded,
-    UpsertEntity,
-)
-from handlers.sessions.settings import option
+from handlers.sessions.settings import MAX_ID, MAX_RESULTS, option
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
@@ -36,6 +24,116 @@ _MAX_OF_MEMORIES = (
     64_000  # characters of observations that memories hold too: each memory that mentions it adds its own
 )
 _SCORE_DIGITS = 6
+
+MemoryId = Annotated[
+    Annotated[int, Meta(ge=1, le=MAX_ID)] | None, Meta(description="Memory this comes from; it goes with that memory")
+]
+Name = Annotated[str, Meta(description="Name of the entity, case matters", max_length=512)]
+
+
+class UpsertEntity(Struct, forbid_unknown_fields=True):
+    """An entity, and observations of it."""
+
+    name: Name
+    entity_type: Annotated[
+        str, Meta(description="Type; `entity` never replaces a type that is more telling", max_length=128)
+    ] = "entity"
+    observations_json: Annotated[
+        Annotated[str, Meta(max_length=262_144)] | None,
+        Meta(description="JSON array of strings, added to what is there"),
+    ] = None
+    memory_id: MemoryId = None
+
+
+class AddRelation(Struct, forbid_unknown_fields=True):
+    """Two entities, and the relation from the first to the second."""
+
+    source: Annotated[str, Meta(description="Name of the entity the relation starts from", max_length=512)]
+    target: Annotated[str, Meta(description="Name of the entity it leads to", max_length=512)]
+    relation_type: Annotated[
+        str, Meta(description="Relation name in active voice, for example depends_on, implements", max_length=128)
+    ]
+    memory_id: MemoryId = None
+
+
+class GetEntity(Struct, forbid_unknown_fields=True):
+    """The entity to fetch."""
+
+    name: Name
+
+
+class GetContextGraph(Struct, forbid_unknown_fields=True):
+    """The part of the graph to return."""
+
+    query: Annotated[
+        Annotated[str, Meta(max_length=4096)] | None,
+        Meta(description="What to look for among the entities, by meaning; the newest ones if omitted"),
+    ] = None
+    limit: Annotated[int, Meta(description="Most entities", ge=0, le=MAX_RESULTS)] = 10
+
+
+class EntityUpserted(Struct, omit_defaults=True):
+    """Result of upsert_entity: `skipped` with a `reason`, or `disabled` with the `setting` that enables the graph."""
+
+    status: Literal["ok", "skipped", "disabled"]
+    entity_id: int | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
+
+
+class RelationAdded(Struct, omit_defaults=True):
+    """Result of add_relation: `skipped` with a `reason`, or `disabled` with the `setting` that enables the graph."""
+
+    status: Literal["ok", "skipped", "disabled"]
+    relation_id: int | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
+
+
+class GraphRelation(Struct):
+    """One relation, by the names of its ends."""
+
+    type: str
+    source: str
+    target: str
+
+
+class EntityDetails(Struct, omit_defaults=True):
+    """Result of get_entity, or only a `status`; `setting` is what enables the graph.
+
+    `observations` are the newest 50, newest first; `memory_ids` are the memories they come from, in the same order.
+    """
+
+    status: Literal["not_found", "disabled"] | UnsetType = UNSET
+    id: int | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    entity_type: str | UnsetType = UNSET
+    created_at: str | UnsetType = UNSET
+    observations: list[str] | UnsetType = UNSET
+    memory_ids: list[int | None] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
+
+
+class GraphEntity(Struct, omit_defaults=True):
+    """One entity of a graph; `score` is the distance of its meaning from the query, lower is better."""
+
+    id: int
+    name: str
+    entity_type: str
+    created_at: str
+    score: float | UnsetType = UNSET
+
+
+class ContextGraph(Struct, omit_defaults=True):
+    """Result of get_context_graph: entities, and the newest 1000 relations that touch them; or `disabled` with the
+    `setting` that enables the graph.
+    """
+
+    status: Literal["disabled"] | UnsetType = UNSET
+    entities: list[GraphEntity] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
 
 
 class _EntityText(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.sessions import graph, memories, summary
+from handlers.sessions.settings import MAX_ID
 from kernel.core.errors import Fault
 from kernel.core.times import utc_time
 from kernel.engines.foreign_file import ExternalDatabase, open_external
@@ -21,7 +22,6 @@ _DEFAULT_SESSION = "imported"
 _ANY_TIME = ""  # sorts before every time
 _ONE_MILLISECOND = 0.001  # seconds
 _GENERIC_TYPE = "entity"
-_MAX_ID = 2**63 - 1
 # The columns without which the rows of a table cannot be placed.
 _NEEDED = {
     "memories": ("id",),
@@ -41,7 +41,7 @@ class _NewIds(NamedTuple):
 
 def _note_id(ids: _NewIds, old: object, new: int) -> None:
     """Adds an id; unless it is a number, no other row refers to its row."""
-    if isinstance(old, int) and -_MAX_ID <= old <= _MAX_ID and (not ids.old or old > ids.old[-1]):
+    if isinstance(old, int) and -MAX_ID <= old <= MAX_ID and (not ids.old or old > ids.old[-1]):
         ids.old.append(old)
         ids.new.append(new)
 

@@ -3,15 +3,15 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.sessions import entity_extraction, graph, summary
-from handlers.sessions.schemas import Remember, Remembered, with_session
 from handlers.sessions.settings import option
 from kernel.calls.dialect import Concept, IndexSource
-from kernel.calls.tools import Hints, Hooks, Tool, write
+from kernel.calls.tools import Hints, Hooks, Schema, Tool, write
 from kernel.core.errors import Fault
 from kernel.core.text import spellings
 from kernel.core.times import later
@@ -31,6 +31,46 @@ _IMPORTED = '"from":{'  # in the metadata of imported memories
 _OF_SESSION = "of session "
 _MAX_METADATA_DEPTH = 32  # levels of objects and lists
 _DECODE_ERRORS = (msgspec.DecodeError, RecursionError)
+
+Session = Annotated[
+    Annotated[str, Meta(max_length=256)] | None,
+    Meta(description="Session scope key, for example opencode:2026-01-04; what one session stores no other finds"),
+]
+
+
+class Remember(Struct, forbid_unknown_fields=True):
+    content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=1_048_576)]
+    session_id: Session = None
+    kind: Annotated[
+        Annotated[str, Meta(max_length=256)] | None, Meta(description="Category, for example decision, bugfix or note")
+    ] = None
+    summary: Annotated[
+        Annotated[str, Meta(max_length=10_000)] | None,
+        Meta(description="Short summary; made from the content if omitted"),
+    ] = None
+    tags: Annotated[
+        Annotated[str, Meta(max_length=2000)] | None,
+        Meta(description="Tags separated by commas, for example auth,jwt,bugfix; made from the content if omitted"),
+    ] = None
+    priority: Annotated[int | None, Meta(description="1 (most important) to 5 (least); 3 if omitted")] = None
+    metadata_json: Annotated[
+        Annotated[str, Meta(max_length=65_536)] | None, Meta(description="JSON object encoded as a string")
+    ] = None
+
+
+class Remembered(Struct, omit_defaults=True):
+    """Result of remember: the memory as it is stored, or `status` skipped with the `reason`, such as `duplicate of 12`
+    or `sensitive: content`.
+    """
+
+    status: Literal["skipped"] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    id: int | UnsetType = UNSET
+    summary: str | UnsetType = UNSET
+    session_id: str | UnsetType = UNSET
+    kind: str | UnsetType | None = UNSET
+    tags: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
 
 
 class MemoryRow(NamedTuple):
@@ -53,6 +93,22 @@ class Deleted(NamedTuple):
     content: str
     hash: str
     metadata: str
+
+
+def with_session(request: type[Struct]) -> Schema:
+    """Return the input schema with `session_id` required and not nullable, as in the contract.
+
+    The request type leaves it optional, because `CODE_MEMORY_SESSION_ID` may supply it.
+    """
+    schema = msgspec.json.schema(request)["$defs"][request.__name__]
+    session_id = schema["properties"]["session_id"]
+    schema["properties"]["session_id"] = {**session_id["anyOf"][0], "description": session_id["description"]}
+    return {
+        "type": "object",
+        "properties": schema["properties"],
+        "required": [*schema["required"], "session_id"],
+        "additionalProperties": False,
+    }
 
 
 def remember(tx: Tx, request: Remember) -> Remembered:

@@ -1,23 +1,13 @@
 """The tools search_memory, list_recent and list_entities (seed 002)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from handlers.sessions.memories import SPACE, MemoryRow, content_hash, resolve_session
-from handlers.sessions.schemas import (
-    ListEntities,
-    ListRecent,
-    MemoryList,
-    MemoryResult,
-    MentionedEntities,
-    MentionedEntity,
-    ScoredMemory,
-    SearchMemory,
-    SearchResults,
-    with_session,
-)
+from msgspec import Meta, Struct
+
+from handlers.sessions.memories import SPACE, MemoryRow, Session, content_hash, resolve_session, with_session
 from handlers.sessions.scoring import FARTHEST, LEXICAL_BASE_SCORE, NEAREST, Candidate, rank
-from handlers.sessions.settings import option, weights
+from handlers.sessions.settings import MAX_ID, MAX_RESULTS, option, weights
 from kernel.calls.tools import Hints, Tool, read
 from kernel.core.text import stored_object
 from kernel.core.times import stored_time
@@ -26,6 +16,83 @@ from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 
 _MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are
+
+
+class SearchMemory(Struct, forbid_unknown_fields=True):
+    query: Annotated[
+        str, Meta(description="Plain words, any punctuation; empty for the newest memories", max_length=65_536)
+    ]
+    session_id: Session = None
+    limit: Annotated[
+        Annotated[int, Meta(le=MAX_RESULTS)] | None, Meta(description="Most results, up to 1000; 12 unless configured")
+    ] = None
+    top_p: Annotated[
+        float | None,
+        Meta(
+            description="Recency filter in (0, 1]: only this newest share of the candidates is kept; another value "
+            "keeps all. If left out, 0.6 unless configured, and older ones that rank above some of these"
+        ),
+    ] = None
+
+
+class ListRecent(Struct, forbid_unknown_fields=True):
+    """The number of memories to list."""
+
+    limit: Annotated[int, Meta(description="Most memories to list, of all sessions", ge=0, le=MAX_RESULTS)] = 20
+
+
+class ListEntities(Struct, forbid_unknown_fields=True):
+    """The memory to list the entities of."""
+
+    memory_id: Annotated[int, Meta(description="Id of the memory", ge=1, le=MAX_ID)]
+
+
+class MemoryResult(Struct):
+    """One memory; `created_at` is `YYYY-MM-DD HH:MM:SS` in UTC."""
+
+    id: int
+    session_id: str
+    kind: str | None
+    content: str
+    summary: str
+    tags: str
+    priority: int
+    metadata: dict[str, Any]
+    created_at: str
+
+
+class ScoredMemory(MemoryResult):
+    """One search result: a lower score is better; `fts_hit` if it matched by words."""
+
+    score: float
+    fts_hit: bool
+
+
+class MemoryList(Struct):
+    """Result of list_recent."""
+
+    result: list[MemoryResult]
+
+
+class SearchResults(Struct):
+    """Result of search_memory, best first."""
+
+    result: list[ScoredMemory]
+
+
+class MentionedEntity(Struct):
+    """One thing that a memory mentions; `source` is regex or tree-sitter."""
+
+    entity_type: str
+    name: str
+    source: str
+    path: str | None
+
+
+class MentionedEntities(Struct):
+    """Result of list_entities, in the order they were found."""
+
+    result: list[MentionedEntity]
 
 
 def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:

@@ -6,6 +6,8 @@ from handlers.sessions.scoring import ScoreWeights
 from kernel.calls.settings import Setting, flag, fraction, number, setting, text
 from kernel.store.transaction import Tx
 
+MAX_RESULTS = 1000
+MAX_ID = 2**63 - 1
 SETTINGS = (
     Setting("CODE_MEMORY_ENABLE_VEC", True, flag, "search by meaning"),
     Setting("CODE_MEMORY_ENABLE_FTS", True, flag, "search by words"),

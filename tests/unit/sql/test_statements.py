@@ -137,7 +137,7 @@ def test_every_statement_name_in_code_is_an_existing_literal() -> None:
         *["handlers.brain.intake"] * 2,
         *["handlers.brain.repository"] * 2,
         *["handlers.brain.vectors"] * 2,
-        *["handlers.scopes.totals"] * 2,
+        *["handlers.scopes.results"] * 2,
         "kernel.operations.compact",
     ]
 

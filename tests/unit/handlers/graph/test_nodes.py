@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from handlers.graph import nodes
-from handlers.graph.schemas import OpenNodes, ReadGraph, SearchNodes
+from handlers.graph.nodes import OpenNodes, ReadGraph, SearchNodes
 from kernel.calls.dispatch import catch_faults
 from kernel.core.errors import Fault
 from kernel.core.limits import CallLimits
