@@ -170,7 +170,7 @@ conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both proto
 wheel: .venv/.ok ## build the wheel in dist/
 	@$(VENV)/python -m hatchling build --target wheel --directory dist
 
-binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
+binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, one executable (a C compiler and zlib)
 	@.venv-ship/bin/python .ci/ship/binary.py
 
 bundle: wheel .venv-node/.ok .ci/bundle/node_modules/.ok ## build the .mcpb bundle and server.json in dist/ (NAMESPACE=io.github.USER)

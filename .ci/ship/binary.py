@@ -1,6 +1,7 @@
 """Build dist/quipu, a folder that runs without Python, and but for Windows dist/quipu.run, the same in one file.
 
-Called by `make binary` with the Python that holds PyInstaller. The same sources and tools give the same bytes.
+Called by `make binary` with the Python that holds PyInstaller. The same sources and tools give the same bytes. The file
+takes a C compiler with zlib, on Linux those that link statically.
 """
 
 import gzip
@@ -8,11 +9,12 @@ import hashlib
 import os
 import subprocess
 import sys
-import tarfile
-from io import BytesIO
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+SHIP = Path(__file__).resolve().parent
+ROOT = SHIP.parents[1]
 FOLDER, FILE = ROOT / "dist" / "quipu", ROOT / "dist" / "quipu.run"
 
 
@@ -25,28 +27,47 @@ def freeze() -> None:
     )
 
 
-def payload() -> bytes:
-    """The folder as a compressed archive without owners and times."""
+def c_library() -> list[Path]:
+    """The loader of the system, first, and the libraries that the folder takes from it."""
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary) / "root"
+        subprocess.run([SHIP / "root", FOLDER, root], check=True)
+        files = [file for file in root.rglob("*.so*") if root / "quipu" not in file.parents]
+        libraries = [Path("/") / file.relative_to(root) for file in sorted(files)]
+    return sorted(libraries, key=lambda file: not file.name.startswith("ld-"))
 
-    def anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-        entry.uid = entry.gid = entry.mtime = 0
-        entry.uname = entry.gname = ""
-        return entry
 
-    packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for path in sorted(FOLDER.rglob("*")):
-            archive.add(path, path.relative_to(FOLDER).as_posix(), recursive=False, filter=anonymous)
-    return gzip.compress(packed.getvalue(), mtime=0)
+def entry(kind: str, path: str, content: bytes, mode: int = 0) -> bytes:
+    """One entry of the archive as the launcher reads it, without owners and times."""
+    return f"{kind} {mode:o} {len(content)} {path}\n".encode() + content
+
+
+def payload(libraries: Sequence[Path]) -> bytes:
+    """The folder, and below lib/ the C library, as a compressed archive."""
+    entries: list[bytes] = []
+    for path in sorted(FOLDER.rglob("*")):
+        name = path.relative_to(FOLDER).as_posix()
+        if path.is_symlink():
+            entries.append(entry("l", name, path.readlink().as_posix().encode()))
+        elif path.is_dir():
+            entries.append(entry("d", name, b""))
+        else:
+            entries.append(entry("f", name, path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644))
+    entries.append(entry("d", "lib", b""))
+    entries += [entry("f", f"lib/{file.name}", file.read_bytes(), 0o755) for file in libraries]
+    return gzip.compress(b"".join(entries), mtime=0)
 
 
 def write_file() -> None:
-    """Puts the script that unpacks the archive in front of it."""
-    script = (ROOT / ".ci" / "ship" / "unpack.sh").read_text(encoding="utf-8")
-    content = payload()
-    script = script.replace("@ID@", hashlib.sha256(content).hexdigest()[:16])
-    script = script.replace("@LINES@", str(script.count("\n") + 1))
-    FILE.write_bytes(script.encode() + content)
+    """Compiles the launcher, and puts the archive behind it."""
+    libraries = c_library() if sys.platform == "linux" else []
+    options = ["-static", f'-DLOADER="{libraries[0].name}"'] if libraries else []
+    launcher = ROOT / "build" / "launcher"
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run([compiler, "-O2", "-s", "-Wall", *options, "-o", launcher, SHIP / "launcher.c", "-lz"], check=True)
+    program, archive = launcher.read_bytes(), payload(libraries)
+    trailer = f"{len(program):016x}{hashlib.sha256(archive).hexdigest()[:16]}".encode()
+    FILE.write_bytes(program + archive + trailer)
     FILE.chmod(0o755)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 from kernel.core.config import PREFIX, Config, variables
 from kernel.core.text import did_you_mean
 
-_LAUNCHER = frozenset({"QUIPU_PROGRAM", "QUIPU_UNPACK_DIR"})  # read by .ci/ship/unpack.sh and set for `setup`
+_LAUNCHER = frozenset({"QUIPU_PROGRAM", "QUIPU_UNPACK_DIR"})  # read by .ci/ship/launcher.c and set for `setup`
 _OF_HOOKS = frozenset({"QUIPU_HOOKS", "QUIPU_HOOKS_OFF", "QUIPU_KEY", "QUIPU_URL"})  # read by hook_client.py
 _WITHOUT_PREFIX = frozenset({"HOST", "PORT"})
 

@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,7 @@ pytestmark = pytest.mark.ship
 FOLDER, FILE = ROOT / "dist" / "quipu", ROOT / "dist" / "quipu.run"
 PROGRAM = FOLDER / "quipu"
 FILE_MB, FOLDER_MB = 80, 95
-# What the single file unpacks itself with.
-TOOLS = ("sh", "tar", "gzip", "tail", "mkdir", "mktemp", "mv", "rm", "sync")
+MEMORY = ("motor/日本", "My automobile goes to the garage in May.", "vehicle maintenance")
 as_root = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may mount and change its root")
 
 
@@ -31,32 +31,35 @@ def built() -> None:
     assert FILE.exists(), "make binary builds it"
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with the program, the C library, and the few tools that unpack the file: no Python, no /proc."""
-    root = tmp_path_factory.mktemp("bare")
-    subprocess.run([ROOT / ".ci" / "ship" / "root", FOLDER, root], check=True)
-    shutil.copy(FILE, root / "quipu.run")
-    for name in ("bin", "dev"):
-        (root / name).mkdir()
-    for name in TOOLS:
-        tool = Path(shutil.which(name) or "").resolve()
-        shutil.copy(tool, root / "bin" / name)
-        needed = subprocess.run(["ldd", tool], capture_output=True, text=True, check=True).stdout
-        for library in (word for word in needed.split() if word.startswith("/")):
-            target = root / library.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, target)
-    return root
+def root_of(folder: Path) -> Path:
+    """A root with the program, its C library, and nothing else."""
+    subprocess.run([ROOT / ".ci" / "ship" / "root", FOLDER, folder], check=True)
+    return folder
 
 
-def confined(root: Path, program: str) -> list[str]:
-    """Runs `program` with that root, read-only but for a fresh /data, and a /tmp that nothing may run from."""
-    mounts = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t tmpfs tmpfs "$0/data"'
-    if program.endswith(".run"):  # a shell wants /dev/null, the program does not
-        mounts += ' && mount --bind /dev "$0/dev"'
+def root_of_file(folder: Path) -> Path:
+    """A root with the single file alone."""
+    for name in ("data", "tmp"):
+        (folder / name).mkdir(parents=True)
+    shutil.copy(FILE, folder / FILE.name)
+    return folder
+
+
+def root_with_another_c_library(folder: Path) -> Path:
+    """A root with the single file beside a C library that it could not use."""
+    root_of_file(folder)
+    for name in ("lib64/ld-linux-x86-64.so.2", "lib/x86_64-linux-gnu/libc.so.6", "lib/ld-musl-x86_64.so.1"):
+        library = folder / name
+        library.parent.mkdir(parents=True, exist_ok=True)
+        library.write_bytes(b"of another system")
+    return folder
+
+
+def confined(root: Path, data: Path, program: str) -> list[str]:
+    """Runs `program` with that root, read-only but for /data, and a /tmp that nothing may run from."""
+    mounts = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount --bind "$1" "$0/data" && shift'
     mounts += ' && mount -t tmpfs -o noexec tmpfs "$0/tmp" && exec chroot "$0" "$@"'
-    return ["unshare", "--mount", "sh", "-c", mounts, str(root), program]
+    return ["unshare", "--mount", "sh", "-c", mounts, str(root), str(data), program]
 
 
 def unpacked(folder: Path) -> list[Path]:
@@ -87,16 +90,34 @@ def test_it_says_what_the_clone_says(arguments: list[str]) -> None:
 
 @as_root
 @pytest.mark.parametrize(
-    ("program", "more"),
-    [("/quipu/quipu", {}), ("/quipu.run", {"QUIPU_UNPACK_DIR": "/data/unpacked"})],
-    ids=["folder", "file"],
+    ("make_root", "program"),
+    [(root_of, "/quipu/quipu"), (root_of_file, "/quipu.run"), (root_with_another_c_library, "/quipu.run")],
+    ids=["folder", "file", "file beside another C library"],
 )
-def test_it_works_in_an_empty_read_only_root_without_python(
-    program: str, more: dict[str, str], bare: Path, tmp_path: Path
-) -> None:
-    with running(confined(bare, program), "/data/memories", tmp_path / "log", **more) as server:
-        assert server.remembers("motor/日本", "My automobile goes to the garage in May.", "vehicle maintenance")
+def test_it_works_in_an_empty_read_only_root(make_root: Callable[[Path], Path], program: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    command = confined(make_root(tmp_path / "root"), data, program)
+    settings = {"QUIPU_UNPACK_DIR": "/data/unpacked"}
+    with running(command, "/data/memories", tmp_path / "log", **settings) as server:
+        assert server.remembers(*MEMORY)
+        backup = [*command, "backup", "/data/copy.db", "--data", "/data/memories"]
+        subprocess.run(backup, env=environment(**settings), check=True)
+        server.process.kill()
+    assert (data / "copy.db").stat().st_size
+    with running(command, "/data/memories", tmp_path / "log", **settings) as server:
+        assert server.finds(MEMORY[0], MEMORY[2])
         assert server.stop() == 0
+
+
+def test_the_file_is_a_program_that_needs_no_library() -> None:
+    """Its first bytes name an ELF file; none of its segments (type 3) names a program that loads libraries."""
+    start = FILE.read_bytes()[:4096]
+    assert start[:5] == b"\x7fELF\x02"
+    at, size, count = struct.unpack("<Q", start[32:40])[0], *struct.unpack("<HH", start[54:58])
+    types = [struct.unpack("<I", start[at + number * size :][:4])[0] for number in range(count)]
+    assert 1 in types
+    assert 3 not in types
 
 
 def test_every_command_runs_and_the_data_is_that_of_any_other_form(tmp_path: Path) -> None:
@@ -162,8 +183,19 @@ def test_a_file_cut_short_leaves_nothing_behind(tmp_path: Path) -> None:
     where = tmp_path / "unpacked"
     command = [str(short), "--version"]
     done = subprocess.run(command, env=environment(QUIPU_UNPACK_DIR=str(where)), capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1].startswith(f"quipu: cannot unpack into {where}")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"quipu: {short} is cut short\n")
+    assert not where.exists()
+
+
+def test_a_damaged_file_leaves_nothing_behind(tmp_path: Path) -> None:
+    damaged, content = tmp_path / "damaged.run", bytearray(FILE.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    damaged.chmod(0o755)
+    where = tmp_path / "unpacked"
+    done = subprocess.run([damaged, "--version"], env=environment(QUIPU_UNPACK_DIR=str(where)), capture_output=True)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().startswith(f"quipu: cannot unpack into {where}")
     assert unpacked(where) == []
 
 
