@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from handlers.console import (
     actions,
     administration,
+    browse,
     connect,
     consent,
     erasing,
@@ -93,6 +94,7 @@ class Page(NamedTuple):
 PAGES: Mapping[str, Page] = {
     "overview": Page("Overview", overview.load),
     "search": Page("Search", search.load),
+    "browse": Page("Browse", browse.load),
     "timeline": Page("Timeline", lists.load_timeline),
     "calls": Page("Live", live.load),
     "review": Page("Review", lists.load_review),

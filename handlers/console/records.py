@@ -128,14 +128,19 @@ def with_texts(tx: Tx, rows: list[Call], dialects: Sequence[str] | None) -> list
     targets = [target for call in rows for target in call.targets[:SHOWN_TARGETS]]
     places = [Place(*target.id.partition("/")[::2]) for target in targets]
     visible_places = {place for place in places if dialects is None or place.dialect in dialects}
-    texts = dict(tx.all("kernel.console.previews", _preview, places=[*visible_places], chars=_PREVIEW_CHARS))
+    texts = texts_of(tx, [*visible_places])
     for target, place in zip(targets, places, strict=True):
-        target.text = one_line(texts.get(place, ""), _PREVIEW_CHARS)
+        target.text = texts.get(place, "")
     return rows
 
 
+def texts_of(tx: Tx, places: Sequence[Place]) -> dict[Place, str]:
+    """Return the beginnings of the texts of memories, each in a line."""
+    return dict(tx.all("kernel.console.previews", _preview, places=places, chars=_PREVIEW_CHARS))
+
+
 def _preview(space: str, key: str, text: str) -> tuple[Place, str]:
-    return Place(space, key), text
+    return Place(space, key), one_line(text, _PREVIEW_CHARS)
 
 
 def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:

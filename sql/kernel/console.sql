@@ -7,6 +7,14 @@
 h.id, h.space, h.key, h.operation, substr(h.before, 1, :chars), substr(h.after, 1, :chars), h.reason, h.dialect,
 h.tool, h.actor, h.at;
 
+-- fragment: beyond
+-- The first key after a memory or a folder directly below a folder.
+CASE
+    WHEN instr(substr(c.key, :from), '/') > 0
+        THEN substr(c.key, 1, :from + instr(substr(c.key, :from), '/') - 2) || '0'
+    ELSE c.key || :least
+END;
+
 -- name: spaces
 -- The number of documents of each space; null dialects exclude nothing.
 SELECT c.space, sum(c.documents)
@@ -15,6 +23,54 @@ WHERE {of_dialects}
 GROUP BY c.space
 HAVING sum(c.documents) > 0
 ORDER BY c.space;
+
+-- name: scopes
+-- The scopes of a space from a name on, with the number of their memories, counted up to a limit.
+SELECT
+    p.scope,
+    (SELECT count(*) FROM (SELECT 1 AS counted FROM doc AS d WHERE d.place = p.id LIMIT :most) AS n)
+FROM doc_place AS p
+WHERE
+    p.space = :space AND p.scope >= :first
+    AND EXISTS (SELECT 1 FROM doc AS d WHERE d.place = p.id)
+ORDER BY p.scope
+LIMIT :limit;
+
+-- name: in_scope
+-- The memories of a scope, the newest first.
+SELECT d.id, d.key
+FROM doc_place AS p
+CROSS JOIN doc AS d ON d.place = p.id
+WHERE p.space = :space AND p.scope = :scope AND d.id < :below
+ORDER BY d.id DESC
+LIMIT :limit;
+
+-- name: children
+-- The first keys of the memories and folders directly below a folder, found one after another in the index, with the
+-- number of keys in each, counted up to a limit.
+WITH RECURSIVE child (key) AS (
+    SELECT min(d.key) FROM doc AS d WHERE d.space = :space AND d.key >= :first AND d.key < :high
+    UNION ALL
+    SELECT (
+        SELECT min(d.key) FROM doc AS d WHERE d.space = :space AND d.key >= {beyond} AND d.key < :high
+    )
+    FROM child AS c
+    WHERE c.key IS NOT NULL
+)
+SELECT
+    c.key,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1 AS counted
+            FROM doc AS d
+            WHERE d.space = :space AND d.key >= c.key AND d.key < {beyond}
+            LIMIT :most
+        ) AS n
+    )
+FROM child AS c
+WHERE c.key IS NOT NULL
+LIMIT :limit;
 
 -- name: days
 -- The number of documents last changed on each day from the given day on.

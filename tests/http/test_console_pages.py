@@ -367,3 +367,50 @@ def test_review_leads_to_what_can_be_done(server: House) -> None:
     assert "/ui/audit?actor=anonymous" in shown
     assert 'action="/ui/do/release"' in page(server, f"/ui/memory?id={id_}")
     assert send(server, "release", {"id": id_}).status == 303
+
+
+def test_places_are_a_tree_of_spaces_scopes_and_folders(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data")) as server:
+        for path in ("a", "home/car", "home/tea/green", "home/tea/black", "work-1", "work/x"):
+            added(server, path, f"About {path}")
+        for number, session in enumerate(("s-1", "s-2", "s-2")):
+            server.tool("remember", {"content": f"Note {number}", "session_id": session})
+        spaces = {place["name"]: (place["query"], place["memories"]) for place in model(server, "/browse")["branches"]}
+        assert spaces == {"paths": ({"space": "paths"}, 6), "sessions": ({"space": "sessions"}, 3)}
+        root = model(server, "/browse", space="paths")
+        assert [(place["name"], place["memories"]) for place in root["branches"]] == [("home", 3), ("work", 1)]
+        assert root["memories"] == [
+            {"id": "paths/a", "text": "a About a"},
+            {"id": "paths/work-1", "text": "work-1 About work-1"},
+        ]
+        home = model(server, "/browse", space="paths", under="home/")
+        assert [place["name"] for place in home["trail"]] == ["paths", "home"]
+        assert [(place["query"], place["memories"]) for place in home["branches"]] == [
+            ({"space": "paths", "under": "home/tea/"}, 2)
+        ]
+        assert [memory["id"] for memory in home["memories"]] == ["paths/home/car"]
+        scopes = model(server, "/browse", space="sessions")["branches"]
+        assert [(place["name"], place["memories"]) for place in scopes] == [("s-1", 1), ("s-2", 2)]
+        of_scope = model(server, "/browse", **scopes[1]["query"])
+        assert [memory["text"] for memory in of_scope["memories"]] == ["Note 2", "Note 1"]
+        assert 'name="pick1" value="sessions/3"' in page(server, "/ui/browse?space=sessions&scope=s-2")
+
+
+def test_a_long_folder_goes_on_where_its_page_ended(server: House) -> None:
+    for number in range(60):
+        added(server, f"long/{number:02}/x" if number % 2 else f"long/{number:02}", "x")
+    names, query = list[str](), {"space": "paths", "under": "long/"}
+    while query:
+        found = model(server, "/browse", **query)
+        names += [place["name"] for place in found["branches"]] + [one["id"][-2:] for one in found["memories"]]
+        query = found["next"]
+    assert sorted(names) == [f"{number:02}" for number in range(60)]
+
+
+def test_timeline_offers_a_box_for_each_memory_that_is_there(server: House) -> None:
+    kept, gone = added(server, "kept", "It stays"), added(server, "gone", "It goes")
+    server.tool("replace_memory", {"path": "kept", "content": "It stays still"})
+    server.tool("drop_memory", {"path": "gone"})
+    shown = page(server, "/ui/timeline")
+    assert (shown.count(f'value="{kept}"'), shown.count(f'value="{gone}"')) == (1, 0)
+    assert 'formaction="/ui/do/forget-selected"' in shown

@@ -35,6 +35,8 @@ PAGES = {
     "overview": "",
     "search": "/search?q=who+revews+the+billing+api",
     "recent": "/search",
+    "spaces": "/browse",
+    "folder": "/browse?space=paths&under=billing/",
     "timeline": "/timeline",
     "sessions": "/timeline?by=session",
     "live": "/calls",

@@ -189,7 +189,9 @@ document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", { data
 
 
 @pytest.mark.parametrize(
-    ("scripts", "width"), [(True, 1280), (False, 1280), (True, 390)], ids=["desk", "no scripts", "phone"]
+    ("scripts", "width"),
+    [(True, 1280), (False, 1280), (True, 390), (False, 390)],
+    ids=["desk", "no scripts", "phone", "phone without scripts"],
 )
 def test_walk_with_the_keyboard_alone(
     browser: Browser, empty: House, tmp_path: Path, scripts: bool, width: int
@@ -228,6 +230,11 @@ def test_walk_with_the_keyboard_alone(
     enter("form[action='/ui/do/undo-several'] button")
     browser.wait(".notice", "Undone.")
 
+    enter("nav a[href='/ui/browse']")
+    enter(".tree a[href='/ui/browse?space=paths']")
+    enter(".tree a[href$='home%2F']")
+    browser.wait(".events", "paths/home/tea")
+
     enter("nav a[href='/ui/review']")
     browser.wait("h1", "Review")
     enter(".chip[href='/ui/review?project=web']")
@@ -250,8 +257,21 @@ def test_walk_with_the_keyboard_alone(
     enter("form[action='/ui/do/import-kept'] button")
     browser.wait(".notice", "Imported.")
 
+    enter(".brand")
+    browser.wait("h1", "Overview")
+    browser.requested()
+    enter("form[action='/ui/do/export'] button")
+    browser.wait("h1", "Overview")  # a download leaves the page
+    assert at(empty, "/ui/do/export") in browser.requested()
+
     enter("nav a[href='/ui/connect']")
     browser.wait("main", "quipu setup --client claude-code")
+    enter(".card:nth-child(3) summary")
+    browser.wait(".card:nth-child(3)", "quipu setup --client cursor")
+    empty.tool("list_memories", {})
+    if not scripts:
+        browser.open(at(empty, "/ui/connect"))
+    browser.wait("main", "called list_memories")
     enter("nav a[href='/ui/keys']")
     browser.wait("h1", "Keys")
     browser.tab_to("#name")
@@ -408,7 +428,7 @@ def test_pages_are_accessible(browser: Browser, stores: dict[str, House], kind: 
     browser.look(dark=dark, width=width)
     kept = json.loads(server.ask("GET", "/ui/calls.json").body)["calls"]
     calls = [f"/ui/calls?number={call['number']}" for call in kept[:1]]
-    more = ["/ui/search?q=alert+tea&words=1", *BY_SESSION, *calls, *memories(server)[::3]]
+    more = ["/ui/search?q=alert+tea&words=1", "/ui/browse?space=paths", *BY_SESSION, *calls, *memories(server)[::3]]
     wrong: dict[str, list[str]] = {}
     for path in [*LISTED, *(more if kind != "empty" else [])]:
         browser.open(at(server, path))

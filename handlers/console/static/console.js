@@ -52,7 +52,7 @@ const choice = (text, id, options, value, act) => {
 choice("Theme", "theme", [["", "system"], ["light", "light"], ["dark", "dark"]], kept("theme"), (value) => { keep("theme", value); root.dataset.theme = value; });
 choice("Shortcuts", "use-keys", [["", "on"], ["off", "off"]], kept("keys"), (value) => keep("keys", value));
 
-const pages = { n: "/ui/new", o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
+const pages = { n: "/ui/new", b: "/ui/browse", o: "/ui", s: "/ui/search", t: "/ui/timeline", l: "/ui/calls", a: "/ui/audit", r: "/ui/review", c: "/ui/connect" };
 let going = false;
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && palette) { event.preventDefault(); openPalette(); return; }

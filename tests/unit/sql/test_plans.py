@@ -93,6 +93,13 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
         ("kernel.console.spaces", ["SCAN c", "SCAN json_each VIRTUAL TABLE INDEX 1:"]),
+        (
+            "kernel.console.children",
+            [
+                "SEARCH d USING COVERING INDEX sqlite_autoindex_doc_1 (space=? AND key>? AND key<?)",
+                *["SCAN c", "SEARCH d USING COVERING INDEX sqlite_autoindex_doc_1 (space=? AND key>? AND key<?)"] * 2,
+            ],
+        ),
         ("kernel.console.held", ["SCAN f", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)", "SCAN json_each"]),
         ("kernel.console.timeline", ["SEARCH h USING INTEGER PRIMARY KEY (rowid<?)", "SCAN json_each"]),
         (
