@@ -118,17 +118,20 @@ check: lint types test ## all but the slow tests
 lint: .venv/.ok .venv-node/.ok ## check the format, the rules of the house, and the types of the product
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
-	@$(VENV)/python -m pytest -m rules -n 0 tests/unit/test_architecture.py
-	@$(MAKE) --jobs=2 .types .types-windows
+	@$(MAKE) --jobs=2 .types .rules
 
-types: .venv/.ok .venv-node/.ok ## check the types of everything, tests included
-	@$(NODE) $(VENV)/pyright --warnings
+types: .venv/.ok .venv-node/.ok ## check the types of everything, tests included, and of the product on Windows
+	@$(MAKE) --jobs=2 .types-all .types-windows
 
-.PHONY: types .types .types-windows
+.PHONY: types .types .types-all .types-windows .rules
 .types:
-	@$(NODE) $(VENV)/pyright --warnings kernel handlers
+	@$(NODE) $(VENV)/pyright --warnings --threads 2 kernel handlers
+.types-all:
+	@$(NODE) $(VENV)/pyright --warnings
 .types-windows:
 	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
+.rules:
+	@$(VENV)/python -m pytest -q -m rules -n 0 tests/unit/test_architecture.py
 
 cover: .venv/.ok ## run the tests and report what they did not reach
 	@$(VENV)/coverage erase

@@ -14,6 +14,7 @@ BIAS, MEANING, NEAR = -11.8, 17.7, 10.0
 # there, and the more documents there are, the likelier is one that is like any query. No hit is stronger than the best.
 HELD, RARE, DOCUMENTS, PAGE = 5.5, 2.0, -1.75, 2.5
 REQUEST = 2.0  # a taste that bears on a request is less like it than an answer is like its question
+INSTRUCTION = 3.0  # besides, of a standing instruction, which is less like it again
 # Of texts in English; of a question and a text of which one is in English; of those in other languages. Cosines of
 # translations are lower: .2 to .45; fitted by hand to languages.py and checked with 48 facts in six other languages.
 _BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -10.0), (MEANING, 14.0, 14.0), (NEAR, 15.0, 13.0)
@@ -57,6 +58,8 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     documents = query.documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
     within = odds + share + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
     page = np.where(pool, within, -np.inf).max(initial=-np.inf)
+    if len(query.instructions):
+        odds = odds + np.where(np.isin(matches.docs, query.instructions), INSTRUCTION, 0.0)
     if query.is_request:
         odds += REQUEST
     elif np.isfinite(page):

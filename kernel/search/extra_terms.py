@@ -11,6 +11,7 @@ from itertools import chain, islice
 
 from kernel.core.lazy_regex import regex
 from kernel.search import word_forms
+from kernel.search.instructions import MARK, is_instruction
 from kernel.search.named_values import named_values
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.spellings import value_of
@@ -79,6 +80,11 @@ def indexed_words(text: str, words: str = "") -> str:
 
 def completed(text: str, beside: str) -> str:
     """Return `beside`, the words beside a text as the first format has them, and those that came to it later."""
+    words = _completed(text, beside.removeprefix(MARK).lstrip())
+    return f"{MARK} {words}".rstrip() if is_instruction(text) else words
+
+
+def _completed(text: str, beside: str) -> str:
     stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
     if not beside and text.isascii():
         return " ".join((*dict.fromkeys(name_parts(text)), *([stems] if stems else ())))

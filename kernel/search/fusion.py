@@ -11,6 +11,7 @@ from kernel.search.replies import Turns, reply_scores, turn_factors
 _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighbours change who is first
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
 _DATED = 2.0  # times the score of a text of a day that the question names
+_INSTRUCTION = 1.5  # times that of a standing instruction, if the question is a request
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 
@@ -71,12 +72,16 @@ class Fused(NamedTuple):
 def preliminary_order(matches: Candidates, weights: Weights) -> Ids:
     """Return the positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
     scores = _scaled(matches.words, weights.words) + _scaled(matches.meaning, weights.meaning)
-    return np.argsort(-scores * _date_factors(matches), kind="stable")
+    return np.argsort(-scores * _factors(matches), kind="stable")
 
 
-def _date_factors(matches: Candidates) -> Floats | float:
-    of_periods = matches.query.dated
-    return np.where(np.isin(matches.docs, of_periods), _DATED, 1.0) if len(of_periods) else 1.0
+def _factors(matches: Candidates) -> Floats | float:
+    """Return the factor of each score: of texts of days that the question names, and of instructions for a request."""
+    factors: Floats | float = 1.0
+    for docs, factor in ((matches.query.dated, _DATED), (matches.query.instructions, _INSTRUCTION)):
+        if len(docs):
+            factors = factors * np.where(np.isin(matches.docs, docs), factor, 1.0)
+    return factors
 
 
 def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
@@ -124,7 +129,7 @@ def fuse_candidates(
         if turns:
             extra += neighbours * reply_scores(matches.docs, own, windows, turns.replies)
         parts[3] = total * extra
-    factors = _date_factors(matches)
+    factors = _factors(matches)
     scores = (own + parts[3] / total) * factors
     parts *= factors
     largest = max(1.0, float(scores.max(initial=0.0)))

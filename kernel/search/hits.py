@@ -27,7 +27,8 @@ class Hit(NamedTuple):
 class Reading(NamedTuple):
     """A query as it was read, the BM25 of a text of mean length that holds each of its words once, the number of its
     words but for function words, and that of the documents searched; whether it was searched for by words, whether
-    it asks for something to be done or advised, the documents of the days that it names, and whether it names a value.
+    it asks for something to be done or advised, the documents of the days that it names, whether it names a value, and
+    the standing instructions that may bear on it.
     """
 
     text: str = ""
@@ -38,6 +39,7 @@ class Reading(NamedTuple):
     is_request: bool = False
     dated: Sequence[int] = ()
     names_value: bool = False
+    instructions: Sequence[int] = ()
 
 
 class Candidates(NamedTuple):

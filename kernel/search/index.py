@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kernel.search import day_counts, dropped, quarantine
-from kernel.search.cache import SearchCache
+from kernel.search.cache import Reached, SearchCache
 from kernel.search.confidence import Verdict, least, verdict
 from kernel.search.documents import (
     Document,
@@ -23,6 +23,7 @@ from kernel.search.equivalence import are_about_others, begins_alike, ends_alike
 from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
+from kernel.search.instructions import asks_for_work
 from kernel.search.lexical import (
     bm25_search,
     bm25_search_all,
@@ -31,10 +32,12 @@ from kernel.search.lexical import (
     coverage,
     holding_parts,
     information,
+    instructions,
     respelled_query,
 )
 from kernel.search.named_values import NamedValues, named_values
 from kernel.search.partitions import (
+    PartitionSet,
     Within,
     ask_partitions,
     has_at_least,
@@ -106,14 +109,15 @@ __all__ = [
     "verdict",
 ]
 
-_MOST_PERIODS, _OF_PERIODS = 2, 50  # that a question names; candidates of theirs by meaning
+_MOST_PERIODS = 2  # that a question names
+_BESIDE = 50  # documents of these, and instructions for a request, that are candidates by meaning
 CANDIDATES = 100  # of each signal, before fusion; recall@100 of the union is .93 on turns of conversations
 _OVER = 4  # times as many for a key that is held to places, if some of them are elsewhere
 
 
 class _Evidence(NamedTuple):
-    """BM25 and cosine by document, the query as it was searched for, how many documents were searched, and those of
-    days that the query names.
+    """BM25 and cosine by document, the query as it was searched for, how many documents were searched, those of days
+    that the query names, and the instructions for a request.
     """
 
     ranks: dict[int, float]
@@ -121,6 +125,7 @@ class _Evidence(NamedTuple):
     text: str
     size: int
     dated: Sequence[int]
+    instructions: Sequence[int]
 
     @property
     def docs(self) -> set[int]:
@@ -286,10 +291,21 @@ def find(
     evidence = gather(limit)
     if tx.is_limited:
         evidence = _in_reach(tx, evidence, gather, limit)
-    ranks, near, respelling, size, dated = evidence
+    ranks, near, respelling, size = evidence[:4]
     # The share of words is needed for documents without a vector.
     weight = 0.0 if ranks.keys() <= near.keys() else information(tx, respelling)
-    return candidates(ranks, near, Reading(respelling, weight, documents=size, by_words=lexical, dated=dated))
+    return candidates(
+        ranks,
+        near,
+        Reading(
+            respelling,
+            weight,
+            documents=size,
+            by_words=lexical,
+            dated=evidence.dated,
+            instructions=evidence.instructions,
+        ),
+    )
 
 
 def _in_reach(tx: Tx, evidence: _Evidence, gather: Callable[[int], _Evidence], limit: int) -> _Evidence:
@@ -317,7 +333,7 @@ def _gather(
     """Return the evidence of both signals in these partitions."""
     ranks, near, respelling, size = dict[int, float](), dict[int, float](), text, len(docs or ())
     if ids == [] or docs == []:
-        return _Evidence(ranks, near, respelling, size, [])
+        return _Evidence(ranks, near, respelling, size, [], [])
     partitions = None if ids is None else partition_set(tx, ids)
     of_key = reached(tx) if docs is None else None
     if docs is None:
@@ -332,12 +348,20 @@ def _gather(
     respelling = respelled_query(tx, text) if ranks else text
     if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
         ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
-    dated = _documents_of_periods(tx, text, within) if docs is None else []
+    dated, standing = _beside(tx, text, within, partitions, of_key) if docs is None else ([], [])
     if semantic:
         near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed, of_key)
-    if semantic and dated:
-        near = vector_search(tx, respelling, partitions, _OF_PERIODS, [], dated) | near
-    return _Evidence(ranks, near, respelling, size, dated)
+        for others in filter(None, (dated, standing)):
+            near = vector_search(tx, respelling, partitions, _BESIDE, [], others) | near
+    return _Evidence(ranks, near, respelling, size, dated, standing)
+
+
+def _beside(
+    tx: Tx, text: str, within: Within | None, partitions: PartitionSet | None, of_key: Reached | None
+) -> tuple[list[int], list[int]]:
+    """Return the documents of days that a question names, and for a request the standing instructions."""
+    standing = instructions(tx, partitions, _BESIDE, of_key) if asks_for_work(text) else []
+    return _documents_of_periods(tx, text, within), standing
 
 
 def _documents_of_periods(tx: Tx, text: str, within: Within | None) -> list[int]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kernel.search.bm25 import bm25
 from kernel.search.cache import Reached, SearchCache
 from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
+from kernel.search.instructions import MARK
 from kernel.search.partitions import PartitionSet
 from kernel.search.query import (
     PartitionFilter,
@@ -107,6 +108,12 @@ def holding_parts(tx: Tx, text: str, partitions: Sequence[int] | None) -> list[i
         return doc if value.share(body, knows) else 0
 
     return [*filter(None, tx.all("kernel.lexical.holding_parts", held, parts=parts, partitions=partitions))]
+
+
+def instructions(tx: Tx, partitions: PartitionSet | None, most: int, reached: Reached | None) -> list[int]:
+    """Return standing instructions, at most so many."""
+    term = [Term(MARK, MARK)]
+    return [*_search(tx, term, partitions, most, reached)] if _frequencies(tx, term, ()).docs.get(MARK) else []
 
 
 def knows_word(tx: Tx) -> Callable[[str], bool]:

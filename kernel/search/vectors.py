@@ -8,6 +8,7 @@ from kernel.core.errors import Fault
 from kernel.embed.model import Embedder, Embedding
 from kernel.search import ann_storage
 from kernel.search.cache import SearchCache
+from kernel.search.instructions import is_order
 from kernel.search.query import STOP_WORDS
 from kernel.search.word_forms import subject_of
 from kernel.store.transaction import Tx
@@ -16,7 +17,6 @@ COMMON_TEXT = " ".join(sorted(STOP_WORDS))
 """Its vector is the direction all texts share, by which sketches are centred (see `Sketcher`)."""
 # Words that ask for advice, to which those of other languages are near, and words that follow an order's verb.
 _ADVICE, _LIKE_ADVICE = "should recommend suggest advise help plan", 0.55
-_AFTER_VERBS = frozenset("a an the my me our us this these some your".split())
 _COMMON_DIGEST = zlib.crc32(COMMON_TEXT.encode())
 
 
@@ -66,9 +66,7 @@ def embed_question(tx: Tx, text: str) -> Question | None:
         return None
     whole, about = embedded
     asked = _asked(embedder, whole, about)
-    words = text.lower().split(maxsplit=2)
-    is_order = len(words) > 1 and words[0] not in STOP_WORDS and words[1] in _AFTER_VERBS
-    is_request = is_order or embedder.nearest(whole.tokens, _ADVICE) > _LIKE_ADVICE
+    is_request = is_order(text) or embedder.nearest(whole.tokens, _ADVICE) > _LIKE_ADVICE
     return Question(asked, about.tokens, len(subject.split()), is_request)
 
 

@@ -25,6 +25,7 @@ TEXTS = {
     "georgian": "ძაღლი დივანზე სძინავს.",
     "chinese": "狗在沙发上睡觉",
     "plain": "The dog sleeps on the sofa.",
+    "instruction": "Always write the date first.",
 }
 SPELLED = {"georgian"}
 OLD = "2020-01-02T03:04:05.678Z"
