@@ -62,8 +62,10 @@ def _configured(settings: Mapping[str, Any], data: Path) -> tuple[Project, ...]:
 
 
 def projects(tx: Tx) -> tuple[Project, ...]:
-    """Return the configured projects, or that in the data directory."""
-    return _configured(tx.context.settings, data_folder(tx))
+    """Return the projects that the call sees, of those configured, or that in the data directory."""
+    return tuple(
+        project for project in _configured(tx.context.settings, data_folder(tx)) if tx.may_read(SPACE, project.name)
+    )
 
 
 def select_projects(every: Sequence[Project], name: str) -> Sequence[Project]:

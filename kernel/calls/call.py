@@ -162,10 +162,6 @@ def check_grant(call: Call, request: Request | Fault) -> None:
         wider = "for every dialect" if entry.dialect.reads_all_dialects else f"for {entry.dialect.name}"
         own = ", ".join(sorted(grant.dialects))
         raise Forbidden(entry.tool.name, None, f"this key is for {own} alone, {entry.tool.name} takes a key {wider}")
-    reach = grant.reach
-    if reach is not None and entry.dialect.files.folders and not reach.readable.whole(entry.dialect.name):
-        # Its tools read files, which no statement limits.
-        raise Forbidden(entry.tool.name, None, f"it takes a key for all of {entry.dialect.name}")
     if grant.permission < entry.required.most:
         valid = None if isinstance(request, Fault) else request
         check_permission(entry.tool.name, entry.required, valid, call.arguments, grant.permission)

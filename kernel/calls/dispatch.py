@@ -82,17 +82,14 @@ class Dispatch:
         self.observers = list(observers)  # one list for all stores
         self.tools: dict[str, ToolEntry] = {}
         self._unlisted: dict[str, ToolEntry] = {}
-        self._held: dict[str, ToolEntry] = {}  # for keys that are held to places, which follow no files
         for dialect in dialects:
             for tool in (*dialect.memories.curating, *(method.tool for method in dialect.rest)):
                 self._unlisted[tool.name] = ToolEntry(dialect, tool)
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
-                self.tools[tool.name] = ToolEntry(dialect, whole)
-                if whole is not tool:
-                    self._held[tool.name] = ToolEntry(dialect, tool)
+                follows = dialect.reads_all_dialects and tool.mode == "read"
+                self.tools[tool.name] = ToolEntry(dialect, following(tool, dialects) if follows else tool)
 
     def entry(self, name: str) -> ToolEntry | None:
         return self.tools.get(name) or self._unlisted.get(name)
@@ -158,7 +155,7 @@ class Dispatch:
         return answer
 
     def _submit(self, call: Call, done: Done) -> Answer | Pending:
-        entry, arguments, caller, interaction = call = self._in_reach(call)
+        entry, arguments, caller, interaction = call
         try:
             request = entry.decode(arguments)
         except (*UNREADABLE, MemoryError) as error:
@@ -186,12 +183,6 @@ class Dispatch:
 
         job = catch_faults(self._enqueue, call, request, work, context, deliver)
         return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
-
-    def _in_reach(self, call: Call) -> Call:
-        """Return the call, of a tool that follows no files if the caller is held to places."""
-        if call.caller.grant.reach is None:
-            return call
-        return call._replace(entry=self._held.get(call.entry.tool.name, call.entry))
 
     def _enqueue(self, call: Call, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
         entry, tool = call.entry, call.entry.tool
@@ -269,7 +260,11 @@ class Dispatch:
             def write(tx: Tx) -> bool:
                 return checked.precheck.write(tx, checked.request, needs.found)
 
-            return self.store.begin_write(write, context, deliver, texts=needs.texts, exclusive=True, size=checked.size)
+            # What the call saw in files is no write of its key.
+            followed = context._replace(reach=None)
+            return self.store.begin_write(
+                write, followed, deliver, texts=needs.texts, exclusive=True, size=checked.size
+            )
 
         begin_read = partial(self.store.begin_read, size=checked.size)
         for _ in range(_PRECHECK_ROUNDS):

@@ -137,6 +137,10 @@ class Tx:
         """Return whether the call may see some documents of a partition and not others."""
         return self._reach is not None and self._reach.readable.divide(table_facts().divided)
 
+    def may_read(self, dialect: str, place: str) -> bool:
+        """Return whether the call sees a place; for what lies outside the database."""
+        return self._reach is None or self._reach.readable.hold(dialect, place)
+
     def may_write_all_of(self, dialect: str) -> bool:
         """Return whether the call may write to every place of a dialect."""
         return self._reach is None or self._reach.writable.whole(dialect)

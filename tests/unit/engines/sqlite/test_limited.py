@@ -62,10 +62,6 @@ def test_every_statement_compiles_or_is_refused_by_a_table(db: Connection) -> No
         "kernel.retries.keep",
         "kernel.retries.kept",
         "kernel.retries.targets",
-        "notes.journal.add",
-        "notes.journal.done",
-        "notes.journal.is_waiting",
-        "notes.journal.waiting",
     ]
 
 
