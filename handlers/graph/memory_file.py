@@ -3,11 +3,13 @@
 import gzip
 import io
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, cast
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +25,7 @@ from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
 from kernel.store.transaction import Tx
 
+_Open = Callable[[], AbstractContextManager[IO[bytes]]]
 _UNREADABLE = (OSError, EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error)  # of archives too
 _HEAD_BYTES = 1 << 16
 _MOST_LOOKED_AT = 20  # rows of the beginning of a file
@@ -61,39 +64,48 @@ _Item = _Entity | _Relation
 def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
     """Yield the items of a file with their places; the others are counted and named."""
     try:
-        for name, file in _files(path):
-            if file is None:
-                remarks.add(LeftOut("is no file of JSON", name))
-                continue
-            for row in chain.from_iterable(map(_unwrapped, rows(file, name, _MEMBERS))):
-                for item in _items(row):
-                    if isinstance(item, LeftOut):
-                        remarks.add(item)
-                    elif isinstance(row, Element):
-                        yield item, row.place
+        for row in (row for name, opened in _files(path) for row in _rows(name, opened)):
+            for item in _items(row):
+                if isinstance(item, LeftOut):
+                    remarks.add(item)
+                elif isinstance(row, Element):
+                    yield item, row.place
     except _UNREADABLE as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise Fault("invalid", f"{shown(path.name)} cannot be read: {shown(reason)}.") from None
 
 
-def _files(path: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _rows(name: str, opened: _Open | None) -> Iterator[Element | LeftOut]:
+    """Yield the rows of a file; a damaged member of an archive costs no other."""
+    if opened is None:
+        yield LeftOut("is no file of JSON", name)
+        return
+    try:
+        with opened() as file:
+            yield from chain.from_iterable(map(_unwrapped, rows(file, name, _MEMBERS)))
+    except _UNREADABLE as error:
+        if not name:
+            raise
+        yield LeftOut(f"cannot be read: {shown(str(error))}", name, is_damage=True)
+
+
+def _files(path: Path) -> Iterator[tuple[str, _Open | None]]:
     """Yield a file, unpacked if it is compressed, or those of a ZIP archive with their names, and None for no JSON."""
     with path.open("rb") as file:
         start = file.read(4)
+        is_archive = start == b"PK\3\4" or is_zipfile(file)
         file.seek(0)
-        if start.startswith(b"\x1f\x8b"):
-            with gzip.open(file) as unpacked:
-                yield "", cast("IO[bytes]", unpacked)
-        elif start != b"PK\3\4":
-            yield "", file
-        else:
+        if is_archive:
             with ZipFile(file) as archive:
-                for name in (name for name in archive.namelist() if not name.endswith("/")):
-                    if not name.endswith((".json", ".jsonl")):
-                        yield name, None
-                        continue
-                    with archive.open(name) as member:
-                        yield name, member
+                for info in (info for info in archive.infolist() if not info.is_dir()):
+                    is_json = info.filename.endswith((".json", ".jsonl"))
+                    yield info.filename, partial(archive.open, info) if is_json else None
+        else:
+            yield "", partial(_unpacked, file) if start.startswith(b"\x1f\x8b") else partial(nullcontext, file)
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(file))
 
 
 def _tell_type(entity: _Entity, place: str, here: str | None, types: dict[str, str], remarks: Remarks) -> None:
@@ -159,13 +171,17 @@ def _hashes(texts: Iterable[str]) -> set[int]:
 def is_memory_file(path: Path) -> bool:
     """Return whether a file begins as the files of the reference memory server do, in any form that they have."""
     try:
-        files = (file for _, file in islice(_files(path), _MOST_LOOKED_AT) if file is not None)
-        return any(_is_of_graph(file.read(_HEAD_BYTES)) for file in files)
+        return any(_is_of_graph(opened) for _, opened in islice(_files(path), _MOST_LOOKED_AT) if opened is not None)
     except _UNREADABLE:
         return False
 
 
-def _is_of_graph(head: bytes) -> bool:
+def _is_of_graph(opened: _Open) -> bool:
+    try:
+        with opened() as file:
+            head = file.read(_HEAD_BYTES)
+    except _UNREADABLE:
+        return False
     unwrapped = chain.from_iterable(map(_unwrapped, rows(io.BytesIO(head), members=_MEMBERS)))
     first = islice(unwrapped, _MOST_LOOKED_AT)
     is_wrapped = any(mark in head for mark in _WRAPPED)

@@ -6,10 +6,12 @@ The first that fits wins, so the particular forms come before the common forms.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from handlers.importers import agent_memories, chats, cogx, letta, markdown_folders, rules
-from handlers.importers.archives import has_files, head_of
+from handlers.importers.archives import has_files, head_of, is_zip, unpack_zip
 from handlers.importers.importing import Open, Read, preview, run
 from handlers.importers.programs import (
     CLAUDE_MEM,
@@ -23,9 +25,14 @@ from handlers.importers.programs import (
     open_export,
 )
 from handlers.importers.records import Item
+from kernel.core.errors import Fault
 from kernel.memories.import_records import Import, Source
+from kernel.memories.json_rows import without_blanks
 
 _HEAD_BYTES = 1 << 16
+_LOOKED_AT_BYTES = 4096  # of each file of an archive
+_OF_FOLDERS = ("*.md", "*.markdown", "*.mdc", ".*rules")
+_OF_MACOS = "__MACOSX"
 _Form = tuple[Callable[[Path], bool], Open]
 """One form in which the data of a program comes: how it is known, and how it is opened."""
 
@@ -55,6 +62,42 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
     return _import(system, about, dialect, database, archive, (_has_members(*members), export))
 
 
+def _folder(kind: str, about: str, dialect: str, matches: Callable[[Path], bool], opens: Open) -> Import:
+    """Return the import of a folder, which may be in a ZIP archive."""
+    return _import(
+        kind, about, dialect, (matches, opens), (partial(_is_in_archive, matches), partial(_open_folder, opens))
+    )
+
+
+def _is_in_archive(matches: Callable[[Path], bool], path: Path) -> bool:
+    if not is_zip(path) or not has_files(path, _OF_FOLDERS):
+        return False
+    with TemporaryDirectory() as copy:
+        try:
+            unpack_zip(path, Path(copy), _LOOKED_AT_BYTES)
+        except Fault:
+            return False
+        return matches(_inner(Path(copy)))
+
+
+def _open_folder(opens: Open, source: Source, stack: ExitStack) -> Read:
+    """Open a folder, or the copy of one in a ZIP archive, which belongs to the folder of its name beside it."""
+    if not is_zip(source.path):
+        return opens(source, stack)
+    copy = Path(stack.enter_context(TemporaryDirectory(dir=source.copies)))
+    left = unpack_zip(source.path, copy)
+    root = str(source.path.resolve().with_suffix(""))
+    read = opens(source._replace(path=_inner(copy), root=root), stack)
+    return lambda: chain(left, read())
+
+
+def _inner(folder: Path) -> Path:
+    """Return the folder that an archive holds and nothing beside it."""
+    entries = [entry for entry in folder.iterdir() if entry.name != _OF_MACOS]
+    is_one = len(entries) == 1 and entries[0].is_dir() and not entries[0].name.startswith(".")
+    return entries[0] if is_one else folder
+
+
 def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
     """Return how to open a source that is read by its path."""
     return lambda source, _stack: partial(read, source.path)
@@ -65,7 +108,7 @@ def _has_members(*names: str) -> Callable[[Path], bool]:
     marks = [f'"{name}"'.encode() for name in names]
     return lambda path: (
         path.is_file()
-        and (head := head_of(path, _HEAD_BYTES, unpacked=True).lstrip(b"\xef\xbb\xbf \t\r\n")).startswith((b"{", b"["))
+        and (head := without_blanks(head_of(path, _HEAD_BYTES, unpacked=True))).startswith((b"{", b"["))
         and any(mark in head for mark in marks)
     )
 
@@ -112,28 +155,32 @@ IMPORTS = (
         "brain",
         *("memory", "results", "memories", "items", "content", "text", "data"),
     ),
-    _import(
+    _folder(
         "okf",
         "a bundle of the Open Knowledge Format",
         "brain",
-        (markdown_folders.is_okf, partial(markdown_folders.open_folder, "okf")),
+        markdown_folders.is_okf,
+        partial(markdown_folders.open_folder, "okf"),
     ),
-    _import(
+    _folder(
         "basic-memory",
         "a folder of basic-memory",
         "brain",
-        (markdown_folders.is_basic_memory, partial(markdown_folders.open_folder, "basic-memory")),
+        markdown_folders.is_basic_memory,
+        partial(markdown_folders.open_folder, "basic-memory"),
     ),
-    _import(
+    _folder(
         "obsidian",
         "a vault of Obsidian, or any folder of Markdown files",
         "brain",
-        (markdown_folders.is_obsidian, partial(markdown_folders.open_folder, "obsidian")),
+        markdown_folders.is_obsidian,
+        partial(markdown_folders.open_folder, "obsidian"),
     ),
-    _import(
+    _folder(
         "rules",
         "CLAUDE.md, AGENTS.md, .cursor/rules and the like, or their project",
         "scopes",
-        (rules.is_rules, rules.open_rules),
+        rules.is_rules,
+        rules.open_rules,
     ),
 )

@@ -8,13 +8,15 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from handlers.importers.records import LeftOut, damaged, left_out, shown
 from handlers.importers.text_files import files_below, opened
+from kernel.core.checkout import LINK
 from kernel.core.errors import Fault
 from kernel.memories.import_records import Source
 from kernel.memories.json_rows import Element, encoding_of_16_bits, rows
@@ -37,6 +39,7 @@ UNREADABLE = (
     NotImplementedError,
     RuntimeError,
 )
+_TEXTS = {"", ".md", ".mdc", ".markdown", ".txt"}  # the endings of files that folders are read for
 _GZIP = b"\x1f\x8b"
 _ENCRYPTED = 1  # the bit of a member that needs a password
 
@@ -57,8 +60,10 @@ def parts_of(source: Source, stack: ExitStack) -> list[Part | LeftOut]:
         ]
     elif is_zip(source.path):
         archive = open_zip(source.path, stack)
-        members = (info for info in archive.infolist() if not info.is_dir())
-        parts = [Part(info.filename, partial(archive.open, info)) for info in members]
+        parts = [
+            info if isinstance(info, LeftOut) else Part(info.filename, partial(archive.open, info))
+            for info in _members_of_zip(archive)
+        ]
     else:
         parts = [Part("", partial(source.path.open, "rb"))]
     return [
@@ -82,8 +87,11 @@ def rows_of(part: Part, members: Collection[str] = ()) -> Iterator[Element | Lef
 
 
 def unknown_member(element: Element) -> Iterator[LeftOut]:
-    """Yield that a row or an object is left out, since no importer takes its member; texts and numbers are headings."""
-    if element.row or isinstance(element.value, list):
+    """Yield that a value is left out, since no importer takes its member; numbers, times and words are headings."""
+    value = element.value
+    words = value.split() if isinstance(value, str) else ()
+    is_text = len(words) > 1 and any(map(str.isalpha, words))
+    if element.row or is_text or isinstance(value, list):
         yield LeftOut(f"of the member {shown(element.member)}")
 
 
@@ -126,12 +134,26 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
         raise damaged(path.name, f"is no ZIP archive that can be read: {error}") from None
     _check_sizes(path.name, [info.file_size for info in members])
     for info in members:
-        if stat.S_ISLNK(info.external_attr >> 16) or info.flag_bits & _ENCRYPTED:
-            raise damaged(path.name, f"its member {info.filename} is a link or encrypted")
         _check_name(path.name, info.filename)
-    if len({info.filename for info in members}) < len(members):
-        raise damaged(path.name, "has two members of one name")
+    if members and all(info.flag_bits & _ENCRYPTED for info in members if not info.is_dir()):
+        raise damaged(path.name, "is encrypted")
     return archive
+
+
+def _members_of_zip(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo | LeftOut]:
+    """Yield the files that can be read, of several with one name the last, and why others are left out."""
+    last = {info.filename: info for info in archive.infolist()}
+    for info in archive.infolist():
+        if info.is_dir():
+            continue
+        if stat.S_ISLNK(info.external_attr >> 16):
+            yield LeftOut(LINK, info.filename)
+        elif info.flag_bits & _ENCRYPTED:
+            yield LeftOut("encrypted", info.filename, is_damage=True)
+        elif last[info.filename] is not info:
+            yield LeftOut("a later member has its name", info.filename)
+        else:
+            yield info
 
 
 def _check_directory(path: Path) -> None:
@@ -153,8 +175,37 @@ def _check_directory(path: Path) -> None:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file begins as a ZIP archive does."""
-    return head_of(path, 4) == b"PK\x03\x04"
+    """Return whether a file begins or ends as a ZIP archive does, of which either may be damaged."""
+    return path.is_file() and (head_of(path, 4) == b"PK\x03\x04" or zipfile.is_zipfile(path))
+
+
+def unpack_zip(path: Path, target: Path, most: int = MAX_MEMBER_BYTES) -> list[LeftOut]:
+    """Copy a ZIP archive into a folder, of its texts at most so many bytes; return the members that are left out.
+
+    Other files, such as pictures, are there without their content.
+    """
+    left = list[LeftOut]()
+    with ExitStack() as stack:
+        archive = open_zip(path, stack)
+        for info in _members_of_zip(archive):
+            if isinstance(info, LeftOut):
+                left.append(info)
+                continue
+            place = target.joinpath(*PurePosixPath(info.filename).parts)
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(info) as file, place.open("xb") as copy:
+                    size = most if place.suffix.lower() in _TEXTS else 0
+                    while size and (chunk := file.read(min(size, _COPY_BYTES))):
+                        size -= copy.write(chunk)
+            except UNREADABLE as error:
+                place.unlink(missing_ok=True)
+                left.append(left_out(damaged(info.filename, f"cannot be unpacked: {error}")))
+                continue
+            with suppress(ValueError):  # some programs write the month 0
+                at = datetime(*info.date_time, tzinfo=UTC).timestamp()
+                os.utime(place, (at, at))
+    return left
 
 
 def is_gzip(path: Path) -> bool:
@@ -240,5 +291,6 @@ def _check_sizes(name: str, sizes: list[int]) -> None:
 
 def _check_name(archive: str, name: str) -> None:
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
+    is_colon_odd = ":" in (name if os.name == "nt" else name[1:2])  # a drive; elsewhere names may have one
+    if path.is_absolute() or ".." in path.parts or "\\" in name or is_colon_odd or "\0" in name:
         raise damaged(archive, f"its member {name} would lead out of the archive")

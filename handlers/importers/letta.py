@@ -27,39 +27,45 @@ _PASSAGES = ("passages", "archival_memory")
 _MEMBERS = {"agents", "blocks", "core_memory", "messages", *_PASSAGES}
 _OF_AGENT = ("id", "name", "block_ids", "messages", "in_context_message_ids", "created_at", "updated_at")
 _OF_PASSAGE = ("id", "text", "content", "tags", "created_at", "metadata")
+_NAMELESS = "agent"
 _SAID = {"user", "assistant"}
 _PRIORITY = 5
+_OF_FILE = regex(r"[a-z]+-\d{1,9}", 0)  # an id that counts within its file, and is another memory in another file
 _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
 
 
 def read_file(path: Path) -> Iterator[Item]:
     """Yield the blocks, passages and messages of an agent file, in today's form or the older form of a single agent."""
     owners: dict[str, str] = {}
-    single = "agent"
+    single = ""
     for element in _elements(path):
         if isinstance(element, Element) and element.member == "agents":
             owners |= {str(number): _name(element.row) for number in _list(element.row, "block_ids")}
+            single = single or _name(element.row)
         elif isinstance(element, Element) and element.member == "name":
             single = text_of({"name": element.value}, "name") or single
-    counts = Counter[tuple[str, str]]()
+    single = single or _NAMELESS
+    counts, place = Counter[tuple[str, str]](), 0
     for element in _elements(path):
         if isinstance(element, LeftOut):
             yield element
         elif element.member in {"blocks", "core_memory"}:
             yield _block(element.row, owners.get(text_of(element.row, "id"), single), path.name, counts)
         else:
-            yield from _others(element, single, path.name)
+            place += 1
+            yield from _others(element, single, path.name, place)
 
 
-def _others(element: Element, single: str, name: str) -> Iterator[Item]:
-    """Yield the passage or the messages of an element that is no block."""
+def _others(element: Element, single: str, name: str, place: int) -> Iterator[Item]:
+    """Yield the passage or the messages of an element that is no block, the `place`th of its file."""
     if element.member in _PASSAGES:
-        yield _passage(element.row, name)
+        yield _passage(element.row, single, name)
     elif element.member == "messages":
-        yield _message(element.row, single, name)
+        yield _message(element.row, single, name, place)
     elif element.member == "agents":
         agent = _name(element.row)
-        yield from (_message(mapping_in(row), agent, name) for row in _list(element.row, "messages"))
+        rows = enumerate(map(mapping_in, _list(element.row, "messages")))
+        yield from (_message(row, agent, name, place) for place, row in rows)
         yield from (
             LeftOut(f"of the member {shown(member)}", agent) for member in other_members(element.row, *_OF_AGENT)
         )
@@ -73,7 +79,7 @@ def _elements(path: Path) -> Iterator[Element | LeftOut]:
 
 
 def _name(agent: Values) -> str:
-    return text_of(agent, "name") or text_of(agent, "id") or "agent"
+    return text_of(agent, "name") or text_of(agent, "id") or _NAMELESS
 
 
 def _list(row: Values, name: str) -> Sequence[Any]:
@@ -89,12 +95,13 @@ def _block(row: Values, agent: str, name: str, counts: Counter[tuple[str, str]])
     return Record("paths", "memory block", label, text_of(row, "value"), place=f"agents/{agent}", origin=origin)
 
 
-def _passage(row: Values, name: str) -> Item:
-    text = text_of(row, "text", "content")
+def _passage(row: Values, agent: str, name: str) -> Item:
+    text, number = text_of(row, "text", "content"), text_of(row, "id")
+    number = f"{agent}:{number}" if _OF_FILE.fullmatch(number) else number
     return Record(
         "brain",
         "memory",
-        f"{SYSTEM}:{text_of(row, 'id') or text}",
+        f"{SYSTEM}:{number or text}",
         text,
         tags=tags_of(row.get("tags")),
         created_at=time_in(row, "created_at"),
@@ -103,21 +110,25 @@ def _passage(row: Values, name: str) -> Item:
     )
 
 
-def _message(row: Values, agent: str, name: str) -> Item:
+def _message(row: Values, agent: str, name: str, place: int) -> Item:
+    """Return a message; without an id it has its place, which tells it from others of its time."""
     role = text_of(row, "role")
     if role not in _SAID:
         return LeftOut(f"a message of {role or 'nobody'}"[:60])
     parts = row.get("content")
     texts = [part if isinstance(part, str) else text_of(mapping_in(part), "text") for part in _list(row, "content")]
     text = parts if isinstance(parts, str) else text_of(row, "text") or "\n\n".join(filter(None, texts))
+    at, number = time_in(row, "created_at"), text_of(row, "id")
+    if at and not number:
+        number = f"message {place}"
     return Record(
         "sessions",
         "memory",
-        f"{SYSTEM}:{text_of(row, 'id') or text}",
+        f"{SYSTEM}:{number or text}",
         text,
         place=f"{SYSTEM}:{agent}",
         category=role,
-        created_at=time_in(row, "created_at"),
-        origin=filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name}),
-        details={"priority": _PRIORITY, "has_own_id": bool(text_of(row, "id"))},
+        created_at=at,
+        origin=filled({"system": SYSTEM, "id": number, "file": name}),
+        details={"priority": _PRIORITY, "has_own_id": bool(number)},
     )

@@ -1,6 +1,7 @@
 """Reads Markdown files of other programs: front matter, sections, observations and links."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -92,17 +93,28 @@ def page(text: str) -> Page:
 
 
 def _loose(lines: list[str]) -> dict[str, Any]:
-    """Return the keys of front matter that is no YAML, each with its text, or the texts of its list."""
-    values: dict[str, Any] = {}
-    key = ""
+    """Return the keys of front matter that is no YAML, each with its text, or the texts of its list.
+
+    Of equal keys the last has the name, as in the programs of vaults; what they had before it has a name of its own.
+    """
+    pairs: list[tuple[str, list[str], bool]] = []
     for line in lines:
         name, colon, value = line.partition(":")
+        text = value.strip()
         if colon and line[:1].isalpha():
-            key, text = name.strip(), value.strip()
             is_list = text.startswith("[") and text.endswith("]") and not text.startswith("[[")
-            values[key] = [*map(_bare, text[1:-1].split(","))] if is_list else _bare(text)
-        elif key and line.strip().startswith("- ") and (not values[key] or isinstance(values[key], list)):
-            values[key] = [*(values[key] or ()), _bare(line.strip()[2:])]
+            pairs.append((name.strip(), [*map(_bare, text[1:-1].split(","))] if is_list else [_bare(text)], is_list))
+        elif bare := line.strip():
+            key, texts, is_list = pairs.pop() if pairs else ("front matter", [""], False)
+            is_item = bare.startswith("- ") and (is_list or texts == [""])
+            more = _bare(bare[2:]) if is_item else bare
+            pairs.append((key, [*filter(None, texts), more], is_list or is_item))
+    values: dict[str, Any] = {}
+    counts = Counter[str]()
+    for key, texts, is_list in reversed(pairs):
+        counts[key] += 1
+        name = f"{key} ({counts[key]})" if counts[key] > 1 else key
+        values[name] = texts if is_list else "\n".join(texts)
     return values
 
 

@@ -61,7 +61,7 @@ def open_folder(system: str, source: Source, _stack: ExitStack) -> Read:
     """Return the notes of a folder, with their observations and links."""
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder")
-    return partial(_items, system, source.path)
+    return partial(_items, system, source.path, source.root or root_of(source.path))
 
 
 def is_okf(path: Path) -> bool:
@@ -103,8 +103,7 @@ def _head(folder: Path, name: str) -> str:
         return ""
 
 
-def _items(system: str, folder: Path) -> Iterator[Item]:
-    root = root_of(folder)
+def _items(system: str, folder: Path, root: str) -> Iterator[Item]:
     own = [name for name in names_below(folder, *SUFFIXES) if not _is_reserved(system, name)]
     vault = Vault(names_of(system, pages(folder, zip(own, own, strict=True))), root, Path(root).name)
     for name in files_below(folder, *SUFFIXES, others=_NO_PAGE if own else ""):

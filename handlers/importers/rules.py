@@ -13,7 +13,7 @@ from typing import NamedTuple
 from handlers.importers import markdown
 from handlers.importers.importing import Read
 from handlers.importers.records import Item, LeftOut, clean_line, damaged, filled, left_out, tags_of, text_of, texts_in
-from handlers.importers.text_files import TextFile, files_below, is_own_folder, read_or_leave_out, root_of
+from handlers.importers.text_files import TextFile, files_below, is_own_folder, names_below, read_or_leave_out, root_of
 from kernel.core.checkout import LINK, SPECIAL, has_controls
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import PARTS, Record, Source
@@ -33,13 +33,21 @@ FILES = (
         ".idx/airules.md",
     ),
     *(".cursor/BUGBOT.md", ".gemini/styleguide.md", ".kilocoderules", ".openhands_instructions"),
+    *(".gemini/GEMINI.md", ".codex/AGENTS.md", ".github/AGENTS.md"),
 )
 _OF_MODES = (".roorules-*", ".clinerules-*", ".kilocoderules-*")  # further files, for the modes that people name
 _FOLDERS = (
     *(".claude/rules", ".cursor/rules", ".windsurf/rules", ".clinerules", ".github/instructions", ".kiro/steering"),
     *(".amazonq/rules", ".roo/rules", ".roo/rules-*", ".junie", ".kilocode/rules", ".kilocode/rules-*"),
     *(".continue/rules", ".augment/rules", ".trae/rules", ".aiassistant/rules", ".qoder/rules", ".lingma/rules"),
-    *(".codebuddy/rules", ".tabnine/guidelines", ".openhands/microagents"),
+    *(".codebuddy/rules", ".tabnine/guidelines", ".openhands/microagents", ".agent/rules"),
+)
+# Folders of the same programs with texts that are no rules: they hold when they are called.
+_CALLED = (
+    *(".claude/commands", ".claude/agents", ".claude/skills", ".claude/output-styles", ".cursor/commands"),
+    *(".github/prompts", ".github/chatmodes", ".github/agents", ".github/skills", ".windsurf/workflows"),
+    *(".kiro/specs", ".kiro/hooks", ".roo/commands", ".kilocode/workflows", ".agent/workflows", ".agent/skills"),
+    *(".agents/skills", ".gemini/commands", ".codex/prompts", ".opencode/command", ".amazonq/prompts"),
 )
 _SUFFIXES = (".md", ".mdc", ".txt")
 _PROJECT_PRIORITY = 70
@@ -50,6 +58,7 @@ _MOST_HEADING, _MOST_ABOVE = 200, 100  # characters
 _NO_IMPORT = "an import from outside the project, or of a file that is not there"
 _SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply", "inclusion", "fileMatchPattern")
 _MOST_FOLDERS, _MOST_LEVELS = 20_000, 12  # of a project that are looked through
+_NO_RULES, _IS_CALLED = "is no rules file", "is called by name, and no rule"
 _BEYOND = f"folders beyond the first {_MOST_FOLDERS:,} or below {_MOST_LEVELS} others"
 _ANOTHER = "another repository"
 
@@ -93,7 +102,7 @@ def open_rules(source: Source, _stack: ExitStack) -> Read:
     if not path.is_file() and not path.is_dir():
         raise damaged(source.path.name, "is no rules file and no folder")
     folder = path.parent if path.is_file() else path
-    root = root_of(folder)
+    root = source.root or root_of(folder)
     owner = Owner(Path(root).name, root, is_named=bool(source.into))
     return partial(file_items, folder, path.name, owner) if path.is_file() else partial(_items, folder, owner)
 
@@ -136,11 +145,14 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
     for name in files:
         if not _first_link(root, name):
             yield from file_items(root, name, owner, folder.prefix)
+    called = (f"{folder.prefix}{name}" for pattern in _CALLED for name in _matching(root, folder, pattern))
+    for below in (name for name in called if (root / name).is_dir() and not _first_link(root, name)):
+        yield from (LeftOut(_IS_CALLED, f"{below}/{name}") for name in names_below(root / below, ""))
     for rules in folders:
         if not _first_link(root, rules) and (root / rules).is_dir():
-            for name in files_below(root / rules, *_SUFFIXES):
+            for name in files_below(root / rules, *_SUFFIXES, others=_NO_RULES):
                 if isinstance(name, LeftOut):
-                    yield name
+                    yield name._replace(name=f"{rules}/{name.name}")
                 else:
                     yield from file_items(root, f"{rules}/{name}", owner, folder.prefix)
 

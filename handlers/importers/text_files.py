@@ -17,7 +17,7 @@ MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
 _MAX_DEPTH = 40  # folders in folders
 _SURROGATE = regex(r"[\ud800-\udfff]")  # they stand for bytes of a name that are no UTF-8
 _TRASH = ".trash"
-_SKIPPED_FOLDERS = {".git", ".obsidian", "node_modules", ".venv", "__pycache__"}
+_SKIPPED_FOLDERS = {".git", ".obsidian", "node_modules", ".venv", "__pycache__", "__MACOSX"}
 
 
 class TextFile(NamedTuple):

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
+_TABLES = {".csv", ".tsv", ".xls", ".xlsx", ".ods"}
+_INSTEAD_OF_TABLE = "save its rows as JSON, an object with `content` each, and call `quipu import mem0 FILE`."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
 _LINE_END = "\n"
 _MAX_PLACE = 200  # characters of the name of a database, a project or a session
@@ -117,6 +119,9 @@ def _printable(text: str) -> str:
 
 def _chosen(kind: str | None, path: Path) -> Import:
     """Return the import of a kind; without a kind, the first that the file or folder looks like."""
+    if path.suffix.lower() in _TABLES:
+        name = one_line(path.name, _SHOWN_NAME)
+        raise Fault("invalid", f"{name} is a table, which no import reads: {_INSTEAD_OF_TABLE}")
     if kind is None:
         if not path.exists():
             raise Fault("invalid", f"There is no file and no folder {path}.")

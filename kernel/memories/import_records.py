@@ -140,7 +140,7 @@ class Source(NamedTuple):
     """The source of an import: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
     `take` is how each dialect takes records, by its name. Records get the place `into`, if there is one. Damaged parts
-    are left out; a `strict` import is refused for them.
+    are left out; a `strict` import is refused for them. `root` is the folder that an archive stands for.
     """
 
     path: Path
@@ -151,6 +151,7 @@ class Source(NamedTuple):
     ahead: Ahead = Ahead()
     into: str = ""
     strict: bool = False
+    root: str = ""
 
 
 class Imported(NamedTuple):

@@ -23,10 +23,22 @@ _CHUNK_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 20
 _MOST_WASTED = 4  # times the bytes read, in which rows were looked for in vain
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
-_BLANK = re.compile(rb"[ \t\r\n\xef\xbb\xbf]*+")
-# A text that the data cuts off has the first group, what is no token the second. A line end in a text is that of a line
-# that was cut off.
-_TOKEN = re.compile(rb'\s*+(?:"(?:[^"\\\r\n]++|\\.)*+(?:"|(\\?\Z))|[^\s"\[\]{},:]++|[\[\]{},:]|())', re.DOTALL)
+# A comment, which people write into files that they edit by hand, and its beginning, if the data cuts it off.
+_OPEN_COMMENT = rb"/\*(?:[^*]++|\*(?!/))*+"
+_COMMENT = rb"//[^\r\n]*+[\r\n]|%b\*/" % _OPEN_COMMENT
+_BLANK = re.compile(rb"(?:[ \t\r\n\xef\xbb\xbf]++|%b)*+" % _COMMENT)
+# A comment that the data cuts off has the first group, a text the second, what is no token the third. A line end in a
+# text is that of a line that was cut off.
+_TOKEN = re.compile(
+    rb'(?:\s++|%b)*+(?:((?://[^\r\n]*+|%b|/)\Z)|"(?:[^"\\\r\n]++|\\.)*+(?:"|(\\?\Z))|'
+    rb'[^\s"\[\]{},:/]++|[\[\]{},:]|())' % (_COMMENT, _OPEN_COMMENT),
+    re.DOTALL,
+)
+# Texts, and what stands between them that JSON does not have: comments, and commas before a bracket.
+_NO_PART = re.compile(
+    rb'("(?:[^"\\]++|\\.)*+"?)|//[^\r\n]*+|%b(?:\*/|\Z)|,(?=(?:\s++|%b)*+[\]}])' % (_OPEN_COMMENT, _COMMENT), re.DOTALL
+)
+_COMMENT_STARTS = {b"/", b"//", b"/*"}
 _HEAD = re.compile(rb'\{\s*+"[^"\\\r\n]{1,100}"\s*+:')
 _MOST_HEAD = 200  # bytes; of a row that the data cuts off there, the beginning is looked for again
 # Where a row or a member may begin, with a group if it does.
@@ -78,9 +90,17 @@ def encoding_of_16_bits(head: bytes) -> str:
     return "utf-16-le" if zeros == [1, 3] else "utf-16-be" if zeros == [0, 2] else ""
 
 
+def without_blanks(head: bytes) -> bytes:
+    """Return the beginning of JSON without blanks, byte order mark and comments before it."""
+    return head[cast("re.Match[bytes]", _BLANK.match(head)).end() :]
+
+
 def _is_by_lines(head: bytes, members: Collection[str]) -> bool:
     """Return whether the first line is a row of its own, or the next line begins though the first has not ended."""
-    first, _, rest = head.lstrip(_BLANKS).partition(b"\n")
+    data = without_blanks(head)
+    if b"/*" in head[: len(head) - len(data)]:  # a comment over several lines
+        return False
+    first, _, rest = data.partition(b"\n")
     bare = first.strip(_BLANKS + b",")
     if bare == b"[":
         return bool(rest) and _is_by_lines(rest, ())
@@ -143,18 +163,28 @@ def elements(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> 
 
 
 def decoded(data: bytes) -> Any:
-    """Return a value, with U+FFFD for half a surrogate pair and for bytes that are no text; raises for other damage."""
+    """Return a value, with U+FFFD for half a surrogate pair and for bytes that are no text, and without comments and
+    commas before a bracket; raises for other damage.
+    """
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        text = data.decode("utf-8", "replace")
-        value = json.loads(text, strict=False, parse_int=_number, parse_float=_number, parse_constant=_number)
-        plain = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
-        return msgspec.json.decode(plain.decode("utf-16-le", "replace"))
+        return _mended(data)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        pass
+    try:
+        return _mended(_NO_PART.sub(rb"\1", data))
     except (ValueError, RecursionError, msgspec.MsgspecError):
         raise _Damaged(_NO_JSON) from None
+
+
+def _mended(data: bytes) -> Any:
+    text = data.decode("utf-8", "replace")
+    value = json.loads(text, strict=False, parse_int=_number, parse_float=_number, parse_constant=_number)
+    plain = json.dumps(value, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+    return msgspec.json.decode(plain.decode("utf-16-le", "replace"))
 
 
 def _number(digits: str) -> int | float | None:
@@ -320,11 +350,19 @@ class _Reader:
         return bool(chunk)
 
     def _mark(self) -> bytes:
-        """Return the next byte that is no blank; none at the end."""
+        """Return the next byte that is neither blank nor of a comment; none at the end."""
         while True:
             self._at = cast("re.Match[bytes]", _BLANK.match(self._data, self._at)).end()
-            if self._at < len(self._data) or not self._more():
-                return self._data[self._at : self._at + 1]
+            left = len(self._data) - self._at
+            start = self._data[self._at : self._at + 2]
+            is_open = start in _COMMENT_STARTS and left < MAX_ITEM_BYTES
+            if (left and not is_open) or not self._more():
+                break
+        if is_open and start == b"//":  # the last line
+            self._at += left
+        elif is_open:
+            self._wasted += left
+        return self._data[self._at : self._at + 1]
 
     def _value(self) -> bytes:
         """Return the next value; raises if it has no end."""
@@ -344,7 +382,7 @@ class _Reader:
         brackets = bytearray()
         parts, at, was_value, was_comma = 0, self._at, False, False
         for match in _TOKEN.finditer(self._data, at):
-            is_cut_off = match.lastindex == 1 or (match.lastindex == 2 and match.end() == len(self._data))
+            is_cut_off = match.lastindex in (1, 2) or (match.lastindex == 3 and match.end() == len(self._data))
             if is_cut_off:
                 return 0
             mark = self._data[match.end() - 1]

@@ -12,10 +12,11 @@ WHERE
     );
 
 -- name: same_origin
--- Rows are (session, time, a part of the metadata that names the origin). Returns the numbers of the rows, and the
--- memories of those origins.
+-- Rows are (session, time, a part of the metadata that names the origin); an empty time is any. Returns the numbers of
+-- the rows, and the memories of those origins.
 SELECT r.key, m.id, m.metadata
 FROM jsonb_each(:rows) AS r
-JOIN sessions_memory AS m ON m.session_id = r.value ->> 0 AND m.created_at = r.value ->> 1
+JOIN sessions_memory AS m ON m.session_id = r.value ->> 0
+    AND m.created_at BETWEEN r.value ->> 1 AND coalesce(nullif(r.value ->> 1, ''), '~')
 WHERE instr(m.metadata, r.value ->> 2) > 0
 ORDER BY r.key, m.id;

@@ -333,3 +333,16 @@ def test_a_list_of_no_memories_is_refused(shell: Shell, tmp_path: Path) -> None:
         path = json_file("mem0.json", value)(tmp_path)
         with pytest.raises(Fault, match=rf"^mem0\.json holds nothing that can be imported{problem}$"):
             shell.run("import", "mem0", str(path))
+
+
+@pytest.mark.parametrize("kind", [[], ["mem0"]])
+def test_a_table_is_refused_with_the_call_that_brings_it(kind: list[str], shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("id,memory\n1,Likes tea\n")
+    with pytest.raises(Fault, match=r"m\.csv is a table.*`quipu import mem0 FILE`"):
+        shell.run("import", *kind, str(tmp_path / "m.csv"))
+
+
+def test_json_with_comments_is_known_and_read(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text('/* mine */\n{"results": [{"id": "a", "memory": "http://x //y",}, // b\n]}')
+    assert shell.bring(tmp_path / "m.json")["counts"] == {"memories": 1, "already there": 0, "left out": 0}
+    assert "http://x //y" in shell.export().read_text(encoding="utf-8")

@@ -114,3 +114,19 @@ def test_rules_are_read_in_each_encoding_that_editors_write(
 def test_a_rules_file_without_text_is_named(shell: Shell, tmp_path: Path) -> None:
     done = shell.bring(text_files("web", {"AGENTS.md": "# Style\n", "CLAUDE.md": "Use tabs.\n"})(tmp_path))
     assert done["remarks"] == ["left out: 1 AGENTS.md: empty"]
+
+
+def test_other_files_of_the_programs_are_named(shell: Shell, tmp_path: Path) -> None:
+    files = {
+        "CLAUDE.md": "# Style\nUse tabs.\n",
+        ".cursor/rules/a.json": "{}",
+        "web/.claude/commands/ship.md": "Ship it.\n",
+        ".claude/skills/pdf/SKILL.md": "Read it.\n",
+    }
+    done = json.loads(shell.run("import", "rules", str(text_files("web", files)(tmp_path)), "--json"))
+    assert done["counts"] == {"guidelines": 1, **ZERO, "left out": 3}
+    called = ".claude/skills/pdf/SKILL.md, web/.claude/commands/ship.md"
+    assert done["remarks"] == [
+        f"left out: 2 {called}: is called by name, and no rule",
+        "left out: 1 .cursor/rules/a.json: is no rules file",
+    ]

@@ -144,3 +144,11 @@ def test_files_that_are_no_pages_are_named(shell: Shell, tmp_path: Path) -> None
 def test_a_note_of_properties_alone_holds_them(shell: Shell, tmp_path: Path) -> None:
     shell.bring(text_files("vault", {**OBSIDIAN, "A.md": "---\nauthor: Ada\nyear: 1843\n---\n"})(tmp_path))
     assert [row["content"] for row in rows(shell, "brain_note")] == ["author: Ada\nyear: 1843"]
+
+
+def test_a_repeated_key_and_other_lines_of_front_matter_are_kept(shell: Shell, tmp_path: Path) -> None:
+    head = "---\ntitle: First\ntags: [a]\nnote: >\n  over two\n  lines\ntitle: Last\ntags: [b]\n---\nText.\n"
+    shell.bring(text_files("vault", {".obsidian/app.json": "{}", "a.md": head})(tmp_path))
+    (note,) = rows(shell, "brain_note")
+    assert (note["title"], json.loads(note["tags"])) == ("Last", ["b"])
+    assert {"title (2): First", 'tags (2): ["a"]', "note: >\nover two\nlines"} <= set(json.loads(note["key_points"]))

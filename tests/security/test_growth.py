@@ -95,6 +95,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "JSON rows of a document": lambda given: [
         *json_rows.elements(io.BytesIO(b'{"a": [{"b": "' + given.encode()), members=["a"])
     ],
+    "JSON rows with comments": lambda given: [*json_rows.rows(io.BytesIO(b'[{"a":1,/*' + given.encode()))],
     "JSON lines": lambda given: [*json_rows.lines(io.BytesIO(given.encode()))],
     "a document of scopes": lambda given: (pages._escaped(given), pages._code_span(given), pages._quotation(given)),
     "a locked path": locks.normal_path,

@@ -1,0 +1,61 @@
+"""Agent files of Letta: known again after a change, told apart from other agents, and all that is left out named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.imports.harness import Shell
+
+
+def agent(path: Path, name: str, text: str, **message: Any) -> Path:
+    """An agent file with the ids that Letta gives, which count within the file."""
+    messages = [{"id": "message-0", "role": "user", "content": text, **message}]
+    document = {
+        "agents": [{"id": "agent-0", "name": name, "block_ids": ["block-0"], "messages": messages}],
+        "blocks": [{"id": "block-0", "label": "human", "value": f"Block: {text}"}],
+        "passages": [{"id": "passage-0", "text": f"Passage: {text}"}],
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def live(shell: Shell, text: str) -> bool:
+    rows = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    return any(row.get("row", {}).get("content") == text for row in rows if row.get("table") == "sessions_memory")
+
+
+@pytest.mark.parametrize(
+    "times", [{}, {"created_at": "2026-01-01T00:00:00Z"}, {"id": None, "created_at": "2026-01-01"}]
+)
+def test_a_message_that_has_changed_is_no_second_memory(times: dict[str, Any], shell: Shell, tmp_path: Path) -> None:
+    shell.bring(agent(tmp_path / "a.af", "Ada", "The old town.", **times))
+    done = shell.bring(agent(tmp_path / "a.af", "Ada", "The new town.", **times))
+    assert done["counts"]["updated"] == 3
+    assert (live(shell, "The old town."), live(shell, "The new town.")) == (False, True)
+
+
+def test_two_agents_whose_ids_are_equal_are_two(shell: Shell, tmp_path: Path) -> None:
+    for name in ("Ada", "Bob"):
+        done = shell.bring(agent(tmp_path / f"{name}.af", name, f"Hello from {name}."))
+        assert done["counts"] == {"memories": 2, "memory blocks": 1, "already there": 0, "left out": 0}
+
+
+def test_the_system_prompt_and_other_members_of_an_old_agent_are_named(shell: Shell, tmp_path: Path) -> None:
+    old = {
+        "name": "Ada",
+        "version": "0.6.47",
+        "created_at": "04/01/2025, 03:47:12",
+        "system": "You are Ada, a helper.",
+        "llm_config": {"model": "m"},
+        "tools": [{"name": "t"}],
+        "core_memory": [{"label": "human", "value": "Likes tea."}],
+        "messages": [{"id": None, "role": "user", "text": "Hi.", "created_at": "2025-04-01T03:47:12"}],
+    }
+    (tmp_path / "old.af").write_text(json.dumps(old))
+    done = shell.bring(tmp_path / "old.af")
+    assert done["counts"] == {"memories": 1, "memory blocks": 1, "already there": 0, "left out": 3}
+    assert sorted(done["remarks"]) == [
+        f"left out: 1 of the member {name}" for name in ("llm_config", "system", "tools")
+    ]
