@@ -291,6 +291,9 @@ class Console:
 
     def _ask_for_key(self, request: Request, error: Unauthenticated) -> Answer:
         if request.method == "GET" and request.path == f"{_PREFIX}/{consent.NAME}" and self._site.sign_in:
+            if request.headers.get(b"sec-fetch-site") == b"cross-site":  # a step of our own brings the cookie
+                again = f"{request.path}?{urlencode(request.query)}"
+                return Answer(200, b"", headers={"refresh": f"0; url={again}"})
             return self._login_page(request)
         if request.method == "GET" and not request.path.endswith(".json"):
             return Answer(303, b"", headers={"location": f"{_PREFIX}/login"})

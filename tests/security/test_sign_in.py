@@ -350,6 +350,16 @@ def test_consent_is_given_by_our_own_page_alone(site: Site, headers: dict[str, s
     assert site.form("/ui/do/authorize", fields, cookie=site.cookie(), **given).status == 403
 
 
+@pytest.mark.parametrize("state", ["s", "a\nSet-Cookie: b=c", "1; url=https://evil.example"])
+def test_a_link_of_another_site_leads_to_the_same_page_and_nowhere_else(site: Site, state: str) -> None:
+    path = f"/ui/authorize?{urlencode(site.wish(state=state))}"
+    answer = site.house.ask("GET", path, headers={"sec-fetch-site": "cross-site"})
+    assert (answer.status, answer.headers["refresh"], answer.body) == (200, f"0; url={path}", b"")
+    assert "set-cookie" not in answer.headers
+    own = site.house.ask("GET", path, headers={"sec-fetch-site": "same-origin"})
+    assert (b'name="key"' in own.body, "refresh" in own.headers) == (True, False)
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -119,3 +119,22 @@ def test_a_client_logs_in_is_refreshed_revoked_and_refused(
         assert "access_denied" in program.says("failed")
         assert grants(server) == [(client, "write", "revoked")]
     assert server.tool("read_memory", {"path": "opens/seven"}, key).status == 200
+
+
+def test_a_page_of_another_site_leads_to_consent_in_a_session(browser: Browser, guarded: tuple[House, str]) -> None:
+    server, key = guarded
+    address = f"http://127.0.0.1:{server.port}"
+    with started(CLIENTS["Python"], f"{address}/mcp") as program:
+        asked = program.says("open")
+        browser.open(f"{address}/ui/login")
+        browser.write("#key", key)
+        browser.click(".login button")
+        browser.wait("h1", "Overview")
+        browser.open(
+            f"data:text/html,<a href='{asked.replace('&', '&amp;').replace('%', '%25').replace('#', '%23')}'>go on</a>"
+        )
+        browser.click("a")
+        browser.wait("h1", "Let Python in?")
+        browser.click("button[value=refuse]")
+        browser.wait("body", "Close this page.")
+        assert "access_denied" in program.says("failed")
