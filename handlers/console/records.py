@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from handlers.console.reading import PAGE_ROWS, SHOWN_CHARS, Place
+from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.store import audit
 from kernel.store.transaction import Tx
@@ -18,6 +19,7 @@ _MOST_LINES = 400  # of a text that is compared: the comparison takes the produc
 _COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
 _PREVIEW_CHARS = 140
 SHOWN_TARGETS = 3  # of a call
+_PLAIN = regex(r"[A-Za-z0-9_-]+")
 
 
 class DiffLine(Struct, array_like=True):
@@ -119,7 +121,8 @@ def calls(tx: Tx, below: int, limit: int, *, dialects: Sequence[str] | None, act
 
 def calls_of(tx: Tx, place: Place) -> list[Call]:
     """Return of the newest calls those that touched one memory, newest first."""
-    where = {"space": place.space, "key": place.key}
+    part = max(_PLAIN.findall(place.key), key=len, default="")
+    where = {"space": place.space, "key": place.key, "part": part}
     return tx.all("kernel.console.calls_of", _call, **where, among=_AMONG_CALLS, limit=_CALLS_OF_MEMORY)
 
 

@@ -217,13 +217,14 @@ ORDER BY a.id DESC
 LIMIT :limit;
 
 -- name: calls_of
--- Of the newest calls those that touched a memory.
+-- Of the newest calls those that touched a memory; :part is a part of its key that JSON writes as it is.
 SELECT
     {call},
     EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
-FROM (SELECT max(id) AS id FROM audit) AS newest
-JOIN audit AS a ON a.id > newest.id - :among
+FROM audit AS a
 WHERE
-    EXISTS (SELECT 1 FROM json_each(a.targets) AS t WHERE t.value ->> 0 = :space AND t.value ->> 1 = :key)
+    a.id > (SELECT max(n.id) FROM audit AS n) - :among
+    AND instr(a.targets, :part) > 0
+    AND EXISTS (SELECT 1 FROM json_each(a.targets) AS t WHERE t.value ->> 0 = :space AND t.value ->> 1 = :key)
 ORDER BY a.id DESC
 LIMIT :limit;

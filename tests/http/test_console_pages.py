@@ -414,3 +414,12 @@ def test_timeline_offers_a_box_for_each_memory_that_is_there(server: House) -> N
     shown = page(server, "/ui/timeline")
     assert (shown.count(f'value="{kept}"'), shown.count(f'value="{gone}"')) == (1, 0)
     assert 'formaction="/ui/do/forget-selected"' in shown
+
+
+@pytest.mark.parametrize("path", ["plain-key/of_it", "日本", "a b", "ä/ö"])
+def test_the_calls_that_touched_a_memory_are_listed(server: House, path: str) -> None:
+    id_ = added(server, path, "Text")
+    added(server, f"{path}2", "Other")
+    assert [(call["tool"], [one["id"] for one in call["targets"]]) for call in state(server, id_)["calls"]] == [
+        ("add_memory", [id_])
+    ]

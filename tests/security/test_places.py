@@ -211,7 +211,9 @@ def asked_elsewhere(town: Town, secret: str, allowed: frozenset[str], by: random
             path = f"/ui/do/{name}"
             return f"{path} {fields}", town.house.ask("POST", path, secret, urlencode(fields).encode(), headers).body
         case _:
-            path = by.choice((*SHOWN, f"ui/memory.json?id={words['ID']}", "ui/search.json?q=plan", "ui/timeline.json"))
+            tree = ("space=paths", f"space=paths&under={area}/", f"space=brain:{area}", f"space=sessions&scope={area}")
+            lists = ("ui/search.json?q=plan", "ui/timeline.json", f"ui/browse.json?{by.choice(tree)}")
+            path = by.choice((*SHOWN, f"ui/memory.json?id={words['ID']}", *lists))
             return f"/{path}", town.house.ask("GET", f"/{path}", secret).body
 
 

@@ -100,6 +100,15 @@ def tables(plan: list[str]) -> list[str]:
                 *["SCAN c", "SEARCH d USING COVERING INDEX sqlite_autoindex_doc_1 (space=? AND key>? AND key<?)"] * 2,
             ],
         ),
+        (
+            "kernel.console.calls_of",
+            [
+                "SEARCH a USING INTEGER PRIMARY KEY (rowid>?)",
+                "SEARCH n",
+                "SCAN t",
+                "SEARCH u USING INTEGER PRIMARY KEY",
+            ],
+        ),
         ("kernel.console.held", ["SCAN f", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)", "SCAN json_each"]),
         ("kernel.console.timeline", ["SEARCH h USING INTEGER PRIMARY KEY (rowid<?)", "SCAN json_each"]),
         (
