@@ -15,7 +15,7 @@ from kernel.core.config import STORE_SCHEMES, Config
 from kernel.core.data_dir import tenant_name
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
-from kernel.engines.opening import end_of, open_reader, open_writer
+from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.postgres.database import pool_of
 from kernel.engines.postgres.driver import address_parts, load_driver
 from kernel.engines.postgres.pool import Pool
@@ -45,19 +45,11 @@ def copy_store(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _copy(source: Config, target: Config, bar: Callable[[int, int], None]) -> Copied:
-    rows = 0
-
-    def report(_table: str, count: int) -> None:
-        nonlocal rows
-        rows += count
-        bar(rows, rows)
-
     with _context(source) as (_, there), _context(target) as (context, _), open_reader(source.file, there) as reader:
 
         def work(tx: Tx) -> Copied:
-            tx.one("kernel.setting.count_migrations", int)  # takes the snapshot
-            with open_writer(target.file, context) as db, db.writing(_CONTEXT):
-                return copy(end_of(reader), end_of(db), report)
+            with open_writer(target.file, context) as db, db.writing(_CONTEXT) as copied:
+                return copy(tx, copied, bar)
 
         return reader.read(_CONTEXT, work)
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kernel.calls.dialect import Dialect, Outside
-from kernel.engines.sqlite.schema_tables import schema_tables
+from kernel.engines.sqlite.table_rows import schema_tables
 from kernel.store.transaction import Tx
 
 FORMAT, VERSION = "memories", 1

@@ -51,7 +51,7 @@ class StatementBudget(Protocol):
 
 
 class Tables(Protocol):
-    """Whole rows of any table, for an export of everything."""
+    """Whole rows of any table, for an export of everything and for the copy of a tenant."""
 
     def names(self) -> list[str]:
         """Return the names of the tables, each after those that it refers to."""
@@ -68,6 +68,20 @@ class Tables(Protocol):
         ...
 
     def put(self, table: str, row: dict[str, Any], *, replace: bool) -> None: ...
+
+    def copied(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns that hold values of each table that is not derived from others."""
+        ...
+
+    def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Writes these rows in the place of those that are there."""
+        ...
+
+    def last_ids(self) -> Mapping[str, int]:
+        """Return the last ids of the tables that never give an id twice."""
+        ...
+
+    def set_last_ids(self, ids: Mapping[str, int]) -> None: ...
 
 
 class Engine(Protocol):

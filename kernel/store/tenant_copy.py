@@ -1,53 +1,24 @@
 """Copies a tenant from one store to another, of whichever engine, and compares the copy with the original."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kernel.core.errors import Fault
+from kernel.store.progress import OnProgress
 from kernel.store.statements import table_facts
+from kernel.store.transaction import Tx
 
 Row = tuple[Any, ...]
 # Tables that can be derived, are the same in every store, or have another form in each engine, as undo data do.
 LEFT_OUT = table_facts().seeded.union(
     "commit_mark counter doc_trigrams doc_words migration row_change undo undo_part".split()
 )
+# Full text is made from the documents.
+_REBUILT = ("kernel.consistency.rebuild_full_text", "kernel.consistency.rebuild_parts", "kernel.dropped.forget_all")
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class Table(NamedTuple):
-    """A table: the columns that are written, and those of its primary key, by which its rows are ordered."""
-
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-
-
-class End(Protocol):
-    """A store in a transaction, as a copy reads or writes it."""
-
-    def tables(self) -> Mapping[str, Table]:
-        """Return the tables by name, without those derived from others."""
-        ...
-
-    def rows(self, name: str, table: Table) -> Iterator[Row]: ...
-
-    def replace(self, name: str, table: Table, rows: Iterable[Row]) -> None:
-        """Writes these rows in the place of those that are there."""
-        ...
-
-    def last_ids(self) -> Mapping[str, int]:
-        """Return the last ids that tables have given, by table."""
-        ...
-
-    def set_last_ids(self, ids: Mapping[str, int]) -> None:
-        """Lets the tables give ids after these."""
-        ...
-
-    def rebuild(self) -> None:
-        """Makes the tables and indexes derived from rows."""
-        ...
 
 
 class Copied(NamedTuple):
@@ -57,31 +28,35 @@ class Copied(NamedTuple):
     rows: int
 
 
-def copy(source: End, target: End, report: Callable[[str, int], None]) -> Copied:
-    """Copies everything but undo data; `report` gets each table and its rows.
+def copy(source: Tx, target: Tx, progress: OnProgress | None) -> Copied:
+    """Copies everything but undo data; `progress` gets the number of rows so far, twice: the total is unknown.
 
     Raises Fault if the target has memories, or if the copy differs from the original; the caller rolls back.
     """
-    tables = {name: table for name, table in source.tables().items() if name not in LEFT_OUT}
-    there = target.tables()
-    if missing := [name for name, table in tables.items() if set(table.columns) != set(there[name].columns)]:
+    source.one("kernel.setting.count_migrations", int)  # takes the snapshot
+    here, there = source.tables, target.tables
+    tables = {name: columns for name, columns in here.copied().items() if name not in LEFT_OUT}
+    expected = there.copied()
+    if missing := [name for name, columns in tables.items() if set(columns) != set(expected[name])]:
         raise Fault("invalid", f"The two stores have different schemas: {', '.join(missing)}.")
-    if any(next(target.rows(name, tables[name]), None) for name in ("doc", "history", "audit")):
+    if any(next(there.rows(name, tables[name]), None) for name in ("doc", "history", "audit")):
         raise Fault("invalid", "The target has memories already: copy into a new tenant or an empty folder.")
     total = filled = 0
-    for name, table in tables.items():
+    for name, columns in tables.items():
         source_digest = _Digest()
-        target.replace(name, table, source_digest.passing(source.rows(name, table)))
+        there.replace_all(name, columns, source_digest.passing(here.rows(name, columns)))
         target_digest = _Digest()
-        for _ in target_digest.passing(target.rows(name, table)):
+        for _ in target_digest.passing(there.rows(name, columns)):
             pass
         if target_digest.value != source_digest.value:
             raise Fault("storage", f"The copy of {name} differs from what was sent.")
-        report(name, source_digest.rows)
         total += source_digest.rows
         filled += bool(source_digest.rows)
-    target.set_last_ids(source.last_ids())
-    target.rebuild()
+        if progress:
+            progress(total, total)
+    there.set_last_ids(here.last_ids())
+    for name in _REBUILT:
+        target.run(name)
     return Copied(filled, total)
 
 

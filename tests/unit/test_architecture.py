@@ -23,7 +23,6 @@ _WHOLE = {"test_architecture", "test_kernel_proper"}  # tests of the whole tree
 KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
     "kernel.engines.postgres.connection",
-    "kernel.engines.postgres.copy_end",
     "kernel.engines.postgres.tenants.row_diff",
     "kernel.engines.postgres.driver",
     "kernel.engines.postgres.schema",
@@ -35,9 +34,7 @@ SPEAKING_SQL = {
     "kernel.engines.sqlite.connection",
     "kernel.engines.sqlite.integrity",
     "kernel.engines.sqlite.limited",
-    "kernel.engines.sqlite.copy_end",
     "kernel.engines.sqlite.full_text",
-    "kernel.engines.sqlite.schema_tables",
     "kernel.engines.sqlite.table_rows",
     "kernel.engines.migrations",
     "kernel.engines.foreign_file",

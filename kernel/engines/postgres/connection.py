@@ -5,11 +5,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from kernel.core.errors import CatchFaults, Fault
+from kernel.engines.migrations import migrate
 from kernel.engines.postgres.driver import as_fault, is_lost, load_driver
 from kernel.engines.postgres.full_text import rebuild_steps
 from kernel.engines.postgres.pool import Pool
@@ -20,11 +21,15 @@ from kernel.engines.postgres.table_rows import PAGE, TableRows
 from kernel.engines.postgres.tenants.placement import TenantPlace
 from kernel.engines.postgres.together import Sent, Together
 from kernel.engines.postgres.word_index import Seen, WordIndex
+from kernel.engines.sqlite.connection import Connection as FileConnection
 from kernel.engines.sqlite.tokenizers import Tokenizers
+from kernel.engines.sqlite.unfinished import finish, unfinished
 from kernel.security.reach import Reach
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine_types import Cursor, Params, Rows, Token
 from kernel.store.long_work import Steps
+from kernel.store.statements import load
+from kernel.store.tenant_copy import copy
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -405,14 +410,19 @@ class Connection:
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copy committed rows into a file of SQLite, without writes of the open transaction."""
-        from kernel.engines.postgres.copy_end import copy_to_file
-
         patient = self.context._replace(call_limits=self.context.call_limits._replace(milliseconds=0))
-        connection = Connection(self._finder, patient, self.filename)
-        try:
-            connection.read(CallContext(), lambda tx: copy_to_file(tx, connection, target, progress))
-        finally:
-            connection.close()
+        texts = {name: statement.text for name, statement in load().items()}
+        with unfinished(target) as part:
+            part.touch(mode=0o600)
+            with (
+                closing(FileConnection(part, StoreContext(texts), readonly=False)) as file,
+                closing(Connection(self._finder, patient, self.filename)) as rows,
+            ):
+                migrate(file)
+                with file.writing() as copied:
+                    rows.read(CallContext(), lambda tx: copy(tx, copied, progress))
+                file.pragma("journal_mode", "delete")
+            finish(part, target)
 
     def interrupt(self) -> None:
         self._session.interrupt()

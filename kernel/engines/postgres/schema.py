@@ -11,7 +11,7 @@ from kernel.engines.postgres.driver import as_fault, load_driver, transaction
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.tables import references, translate_index, translate_table
 from kernel.engines.sqlite.changesets import is_recorded
-from kernel.engines.sqlite.schema_tables import schema_definitions
+from kernel.engines.sqlite.table_rows import schema_definitions
 from kernel.store.statements import ROOT, migrations
 
 _LOCK = "SELECT pg_advisory_xact_lock(0x51554950, 0)"

@@ -1,11 +1,12 @@
 """Whole rows of any table of a tenant, in the order in which a file of SQLite has tables, columns and rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernel.engines.postgres.driver import escape
 from kernel.engines.postgres.statements import Statement
 from kernel.engines.sqlite import table_rows
-from kernel.engines.sqlite.schema_tables import schema_tables
+from kernel.engines.sqlite.table_rows import schema_tables
 
 if TYPE_CHECKING:
     from kernel.engines.postgres.connection import Connection
@@ -49,6 +50,25 @@ class TableRows:
         self._db.execute(Statement(text, [*row]), row)
         if (number := row.get(self._counted[table])) is not None:
             self._db.query("engine.rows.give", table=table, id=number)
+
+    def copied(self) -> Mapping[str, Sequence[str]]:
+        columns: dict[str, list[str]] = {}
+        for table, column in self._db.query("engine.copy.columns"):
+            columns.setdefault(table, []).append(column)
+        return columns
+
+    def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        self._db.command(f"DELETE FROM {_view(table)}")
+        values = (tuple(escape(value) if isinstance(value, str) else value for value in row) for row in rows)
+        target = f"quipu_data.{table_rows.listed([table])}"
+        self._db.copy_in(f"COPY {target} ({table_rows.listed(columns)}) FROM STDIN", values)
+
+    def last_ids(self) -> Mapping[str, int]:
+        return dict(self._db.query("engine.copy.last_ids"))
+
+    def set_last_ids(self, ids: Mapping[str, int]) -> None:
+        for name, last in ids.items():
+            self._db.query("engine.copy.set_last_id", name=name, last=last)
 
     def _describe(self, table: str) -> None:
         if table not in self._unique:

@@ -16,8 +16,7 @@ from kernel.engines.sqlite.integrity import integrity_errors
 from kernel.engines.sqlite.limited import Limits
 from kernel.engines.sqlite.online_backup import copy_database
 from kernel.engines.sqlite.query_budget import apply_limits
-from kernel.engines.sqlite.schema_tables import schema_tables
-from kernel.engines.sqlite.table_rows import TableRows
+from kernel.engines.sqlite.table_rows import TableRows, schema_tables
 from kernel.engines.sqlite.unfinished import finish, unfinished
 from kernel.engines.sqlite.vector_functions import add_vector_functions
 from kernel.security.reach import Reach
@@ -334,11 +333,8 @@ class Connection:
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without writes of the open transaction."""
-        db = Connection(Path(self.filename), self.context, readonly=True)
-        try:
+        with closing(Connection(Path(self.filename), self.context, readonly=True)) as db:
             db.backup(target, progress)
-        finally:
-            db.close()
 
     @contextmanager
     def limited(self, seconds: float) -> Generator[None]:
@@ -363,12 +359,9 @@ def memory_used() -> int:
 @contextmanager
 def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
     """A connection for maintenance, with the vector functions loaded, closed at the end of the block."""
-    db = Connection(file, context, readonly=False)
-    try:
+    with closing(Connection(file, context, readonly=False)) as db:
         db.load_vectors()
         yield db
-    finally:
-        db.close()
 
 
 def _pragmas(*, readonly: bool, durable: bool, mapped: bool) -> Mapping[str, str | int]:

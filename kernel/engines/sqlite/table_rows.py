@@ -1,11 +1,16 @@
-"""Whole rows of any table, for the export of everything: read in the order of their keys, and written back."""
+"""Whole rows of any table, in the order of their keys, read and written; the tables as sql/schema makes them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, cast
+
+import apsw
 
 from kernel.store.engine_types import Cursor, Params
+from kernel.store.statements import migrations
 
 Value = str | int | float | None
+_DERIVED = ("doc_fts", "doc_part", "doc_term", "doc_dropped")
 
 
 class TableRows:
@@ -51,6 +56,29 @@ class TableRows:
         text = f"INSERT {'OR REPLACE ' * replace}INTO {_quoted(table)} ({listed([*row])}) VALUES ({values})"
         self._execute(text, {f"v{at}": value for at, value in enumerate(row.values())}).fetchall()
 
+    def copied(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns of the tables of the schema, without those that another program has added."""
+        names = sorted(name for name in schema_tables().names() if not name.startswith(_DERIVED))
+        return {name: self.columns(name) for name in names}
+
+    def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        self._execute(f"DELETE FROM {_quoted(table)}", None).fetchall()
+        values = ", ".join(f":{name}" for name in columns)
+        text = f"INSERT INTO {_quoted(table)} ({listed(columns)}) VALUES ({values})"
+        for row in rows:
+            self._execute(text, dict(zip(columns, row, strict=True)))
+
+    def last_ids(self) -> Mapping[str, int]:
+        ours = schema_tables().names()
+        rows = self._execute("SELECT name, seq FROM sqlite_sequence", None)
+        return {name: last for name, last in rows if name in ours}
+
+    def set_last_ids(self, ids: Mapping[str, int]) -> None:
+        for name, last in ids.items():
+            self._execute("DELETE FROM sqlite_sequence WHERE name = :name", {"name": name}).fetchall()
+            text = "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"
+            self._execute(text, {"name": name, "last": last}).fetchall()
+
     def _parents(self, table: str) -> set[str]:
         rows = self._execute('SELECT DISTINCT "table" FROM pragma_foreign_key_list(:table)', {"table": table})
         return {str(name) for (name,) in rows}
@@ -71,3 +99,26 @@ def listed(columns: Sequence[str]) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+@cache
+def schema_tables() -> TableRows:
+    return TableRows(cast("Callable[[str, Params | None], Cursor]", _migrated(None).execute))
+
+
+def schema_definitions(migration: int) -> list[tuple[str, str, str]]:
+    """List (type, name, SQL) of ordinary tables and their indexes, in the order of their creation.
+
+    `migration` is the number of the last migration that is applied.
+    """
+    db = _migrated(migration)
+    ordinary = {str(name) for (name,) in db.execute("SELECT name FROM pragma_table_list WHERE type = 'table'")}
+    rows = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+    return [(type_, name, sql) for type_, name, table, sql in rows if table in ordinary and table != "sqlite_sequence"]
+
+
+def _migrated(last: int | None) -> apsw.Connection:
+    db = apsw.Connection(":memory:")
+    for file in migrations()[:last]:
+        db.execute(file.read_text(encoding="utf-8")).fetchall()
+    return db

@@ -1,8 +1,6 @@
 -- name: columns
--- The columns of the tables that can be written, and whether each is part of the key; without the column of the tenant.
-SELECT
-    c.relname, a.attname,
-    EXISTS (SELECT 1 FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))
+-- The columns of the tables that can be written, without the column of the tenant.
+SELECT c.relname, a.attname
 FROM pg_class AS c
 JOIN pg_attribute AS a ON a.attrelid = c.oid
 WHERE
