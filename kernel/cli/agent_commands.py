@@ -3,7 +3,7 @@
 import argparse
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -11,9 +11,6 @@ from kernel.cli import hook_client, witness
 from kernel.cli.output import note, show
 from kernel.core.config import Config
 from kernel.core.errors import Fault
-
-if TYPE_CHECKING:
-    pass
 
 _PRIVACY = """What hooks do:
   They talk to this machine, or to the https address you configured, and to nothing else. On this machine nothing is

@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from kernel.cli import client_entries, local_client, output, witness
-from kernel.cli.erasure import forget_about
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
+from kernel.core.text import count_of_memories
 
 if TYPE_CHECKING:
     from handlers.console.printing import Style
 
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
 _UNKNOWN = "Whether it was done is not known: look before you try again."
+_ELSEWHERE = "Exports, replicas and backups elsewhere are not checked: delete those that are older than this."
 _STDIN = "-"
 _PREFIX = "quipu-edit-"
 # Status and body of the answer to a command with a body, a style and a mark; it sends no request twice.
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
                 _check_text(name, text)
     send = _sender(arguments, config)
     if arguments.command == "forget" and (arguments.id is None or arguments.about is not None):
-        return forget_about(arguments, lambda command, asked: _ask(send, command, asked, "json"))
+        return _forget_about(arguments, send)
     style: Style = "colour" if output.has_colours(sys.stdout, config.environment) else "text"
     style = "json" if arguments.json else style
     if arguments.command == "add":
@@ -74,6 +75,31 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if not output_text:
         output.note("nothing found")
     return 0 if output_text else 1
+
+
+def _forget_about(arguments: argparse.Namespace, send: Send) -> int:
+    """Erase the memories about a text, after a question; return 1 if there are none, or if bytes of them are left."""
+    from handlers.console.erasing import Erasable
+    from handlers.console.printing import printed
+    from kernel.operations.erase import Receipt
+
+    if arguments.id is not None or arguments.about is None:
+        raise Fault("invalid", "forget takes the id of a memory, or --about TEXT, and not both.")
+    erasable = msgspec.json.decode(_ask(send, "erasable", {"about": arguments.about}, "json"), type=Erasable)
+    if not erasable.memories:
+        output.note("nothing found")
+        return 1
+    output.note(printed("erasable", erasable, "text").rstrip())
+    rest = f" {erasable.others} other hits are less near, and stay." if erasable.others else ""
+    these = count_of_memories(len(erasable.memories))
+    output.note(f"To be erased for good, with all history: {these}. No undo brings anything back.{rest}")
+    if not arguments.yes:
+        output.confirm("Erase them?", "--about")
+    erasing = {"ids": [memory.id for memory in erasable.memories], "immutable": arguments.immutable}
+    receipt = msgspec.json.decode(_ask(send, "erase", erasing, "json"), type=Receipt)
+    output.show(receipt, printed("erase", receipt, "text").rstrip(), as_json=arguments.json)
+    output.note(_ELSEWHERE)
+    return 1 if receipt.left else 0
 
 
 def _request(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.engines.sqlite.connection import Connection
-from kernel.engines.sqlite.errors import DAMAGED, WRONG_SCHEMA
-from kernel.engines.sqlite.integrity import MALFORMED
+from kernel.engines.sqlite.errors import DAMAGED, MALFORMED, WRONG_SCHEMA
 from kernel.operations.index_check import LOST_OR_DAMAGED, Finding, Report, check_dialect
 from kernel.search import ann_storage
 from kernel.store.context import CallContext, StoreContext

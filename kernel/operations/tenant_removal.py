@@ -42,7 +42,7 @@ def erase(config: Config, tenant: str) -> Receipt:
     rows = 0
     if config.store:
         from kernel.engines.postgres.database import pool_of
-        from kernel.engines.postgres.tenants.removal import erase_rows
+        from kernel.engines.postgres.tenants.moving import erase_rows
 
         rows = erase_rows(config.store, tenant, pool_of)
     return Receipt(tenant, utc_now(), keys, rows, files, size)

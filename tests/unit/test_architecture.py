@@ -32,7 +32,7 @@ SPEAKING_SQL = {
     "kernel.engines.postgres.table_rows",
     "kernel.engines.sqlite.changesets",
     "kernel.engines.sqlite.connection",
-    "kernel.engines.sqlite.integrity",
+    "kernel.engines.sqlite.errors",
     "kernel.engines.sqlite.limited",
     "kernel.engines.sqlite.full_text",
     "kernel.engines.sqlite.table_rows",
@@ -112,7 +112,6 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.vector_table",
         "kernel.engines.postgres.full_text",
         "kernel.engines.postgres.matching",
-        "kernel.engines.postgres.vectors",
         "kernel.engines.postgres.word_index",
         "kernel.engines.sqlite.page_sums",
     }

@@ -7,8 +7,8 @@ from threading import Lock
 from typing import Any
 
 from kernel.core.errors import CatchFaults
-from kernel.engines.postgres import full_text, vectors
 from kernel.engines.postgres.connection import Connection
+from kernel.engines.postgres.full_text import ANSWERED
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.schema import migrate
@@ -27,7 +27,7 @@ _making: dict[str, Lock] = {}  # by address: a database that does not answer mak
 
 @cache
 def texts() -> Mapping[str, str]:
-    return statements({**full_text.ANSWERED, "kernel.semantic.score": vectors.score})
+    return statements(ANSWERED)
 
 
 def pool_of(address: str) -> Pool:

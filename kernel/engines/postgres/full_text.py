@@ -1,4 +1,6 @@
-"""Full text on PostgreSQL: words of SQLite's tokenizer in an inverted index of arrays, ranked as FTS5 ranks them."""
+"""Search on PostgreSQL: words of SQLite's tokenizer in an inverted index of arrays, ranked as FTS5 ranks them, and the
+exact cosines of stored vectors that are not in memory.
+"""
 
 import os
 from collections import Counter
@@ -201,6 +203,22 @@ def match_trigrams(db: "Connection", params: Params) -> list[Row]:
     return db.query("engine.full_text.holding_parts", trigrams=sorted(trigrams), partitions=params["partitions"])
 
 
+def score(db: "Connection", params: Params) -> list[Row]:
+    import numpy as np
+
+    filters = {name: value for name, value in params.items() if name not in ("vector", "limit")}
+    rows: list[tuple[int, bytes]] = db.query("engine.vectors.candidates", **filters)
+    if not rows:
+        return []
+    query = np.frombuffer(params["vector"], np.int8).astype(np.float64)
+    vectors = np.frombuffer(b"".join([row[1] for row in rows]), np.int8).reshape(len(rows), -1).astype(np.float64)
+    sizes = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * np.sqrt(query @ query)
+    distances = (1.0 - vectors @ query / sizes).astype(np.float32)  # which the functions of SQLite's engine return
+    hits = [(row[0], 1.0 - float(distance)) for row, distance in zip(rows, distances, strict=True)]
+    hits.sort(key=lambda pair: (-pair[1], pair[0]))
+    return hits[: params["limit"]]
+
+
 def delete_parts(db: "Connection", params: Params) -> list[Row]:
     db.send("engine.full_text.delete_parts", **params)
     return []
@@ -253,6 +271,7 @@ ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.lexical.match_with_tf_in": match_with_tf,
     "kernel.lexical.match_with_tf_of": match_with_tf,
     "kernel.lexical.newest_by_bm25": ranked,
+    "kernel.semantic.score": score,
     "kernel.trigrams.match_trigrams": match_trigrams,
     "kernel.as_of.document_frequencies": document_frequencies,
 }

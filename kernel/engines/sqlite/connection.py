@@ -11,10 +11,8 @@ import apsw
 from kernel.core.errors import CatchFaults, Fault
 from kernel.core.ids import now_ns
 from kernel.engines.sqlite import changesets, full_text
-from kernel.engines.sqlite.errors import DAMAGED
-from kernel.engines.sqlite.integrity import integrity_errors
+from kernel.engines.sqlite.errors import DAMAGED, integrity_errors
 from kernel.engines.sqlite.limited import Limits
-from kernel.engines.sqlite.online_backup import copy_database
 from kernel.engines.sqlite.query_budget import apply_limits
 from kernel.engines.sqlite.table_rows import TableRows, schema_tables
 from kernel.engines.sqlite.unfinished import finish, unfinished
@@ -29,6 +27,7 @@ R = TypeVar("R")
 
 BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
 _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
+_COPIED_PAGES = 256  # of a backup in one step, 1 MB, after which progress is reported
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
 _MOVE_ROOT = (
     "UPDATE sqlite_schema SET rootpage = (SELECT f.rootpage FROM sqlite_schema AS f WHERE f.name = 'fresh') "
@@ -354,6 +353,20 @@ class Connection:
 
 def memory_used() -> int:
     return apsw.memory_used()
+
+
+def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, int], None] | None) -> None:
+    target.touch(mode=0o600)
+    copy = apsw.Connection(str(target))
+    try:
+        with copy.backup("main", db, "main") as job:
+            while not job.done:
+                job.step(_COPIED_PAGES)
+                if progress:
+                    progress(job.page_count - job.remaining, job.page_count)
+        copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_file.py
+    finally:
+        copy.close()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The SQLite version in use, and SQLite's errors as Faults."""
+"""The SQLite version in use, SQLite's errors as Faults, and the errors of its integrity check."""
 
 import apsw
 
@@ -8,6 +8,7 @@ from kernel.store.engine_types import ConstraintFailed
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
 WRONG_SCHEMA = (apsw.SQLError,)  # raised by a statement of ours if the text of the schema is damaged
+MALFORMED = "database disk image is malformed"  # SQLite's words if a read meets damage
 SQLITE_ERRORS = (apsw.Error,)
 CONSTRAINTS = (apsw.ConstraintError, ConstraintFailed)
 DISK_FULL = (apsw.FullError,)
@@ -43,3 +44,14 @@ def as_fault(error: BaseException) -> Fault | None:
 def sqlite_version() -> int:
     """Return the version number of SQLite, for example 3054001."""
     return apsw.SQLITE_VERSION_NUMBER
+
+
+def integrity_errors(db: apsw.Connection, *, quick: bool = False) -> list[str]:
+    """Return at most a hundred errors; a `quick` check does not compare indexes with their tables."""
+    errors: list[str] = []
+    try:
+        for (text,) in db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check"):
+            errors += [" ".join(line.split()) for line in str(text).splitlines()]
+    except DAMAGED as error:
+        errors.append(str(error))
+    return [text for text in errors if text != "ok" and not text.startswith("***")]

@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 
 from kernel.core.errors import Fault
-from kernel.engines.sqlite.integrity import integrity_errors
-from kernel.engines.sqlite.online_backup import copy_database
+from kernel.engines.sqlite.connection import copy_database
+from kernel.engines.sqlite.errors import integrity_errors
 from kernel.engines.sqlite.unfinished import finish, unfinished
 
 _BUSY_MILLISECONDS = 1000

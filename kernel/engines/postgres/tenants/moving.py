@@ -1,4 +1,6 @@
-"""Moves a tenant to another database while it is written, so that one of the two databases is right at any time."""
+"""Moves a tenant to another database while it is written, so that one of the two databases is right at any time, or
+erases its rows.
+"""
 
 import os
 import time
@@ -14,6 +16,7 @@ from kernel.engines.postgres.tenants.placement import (
     Place,
     PoolOf,
     TenantPlace,
+    placements,
     repoint,
     same_database,
     transaction,
@@ -24,8 +27,8 @@ _ROUNDS = 2  # before writes are paused: the second copies the writes during the
 _PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
 _LOCK_SECONDS, _LOCK_STEP = 5.0, 0.1  # a mover's statements are short
 _SETTINGS = "SET synchronous_commit = on; SET enable_hashjoin = on; SET enable_seqscan = on; SET work_mem = '64MB'"
-TAKEN = "The tenant is being moved by another process."
-_OVERTAKEN = "Another process has begun to move the tenant."
+_TAKEN = "The tenant is being moved by another process."
+_OVER_TAKEN = "Another process has begun to move the tenant."
 _IN_USE = "That database has a tenant of this name already, which did not come from here."
 _DIFFERENT = "What arrived differs from what was sent: the tenant stays where it was."
 _POOLED = "A move needs the database itself: use its own address, not that of a pooler."
@@ -45,7 +48,7 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
     place = TenantPlace(home, tenant, pool_of).find()
     try:
         if place.address == to:
-            clear_left(home, tenant, place, pool_of)
+            _clear_left(home, tenant, place, pool_of)
             return Moved(0, 0.0)
         pool_of(to or home)  # its schema is current
         with _session(home, place.address) as source, _session(home, to) as target:
@@ -55,7 +58,7 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
             raise
         raise fault from error
     repoint(pool_of(home), tenant, place.address, to)
-    clear_left(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
+    _clear_left(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
     return moved
 
 
@@ -91,7 +94,7 @@ class _Move:
         self._lock()
         moves, _, here = run(self._source, "engine.directory.state", number=number).fetchone()
         if not here:
-            raise Fault("conflict", _OVERTAKEN)
+            raise Fault("conflict", _OVER_TAKEN)
         self._claim(moves + 1)
         difference = Difference(self._source, self._target, number, self._arriving)
         for _ in range(_ROUNDS):
@@ -113,7 +116,7 @@ class _Move:
         seconds = 0.0
         while not run(self._source, "engine.moving.lock", number=self._place.number).fetchone()[0]:
             if seconds >= _LOCK_SECONDS:
-                raise Fault("conflict", TAKEN)
+                raise Fault("conflict", _TAKEN)
             time.sleep(_LOCK_STEP)
             seconds += _LOCK_STEP
 
@@ -129,7 +132,7 @@ class _Move:
 
     def _check_claim(self) -> None:
         if run(self._target, "engine.moving.claimed", number=self._arriving, mover=self._mover).fetchone() is None:
-            raise Fault("conflict", _OVERTAKEN)
+            raise Fault("conflict", _OVER_TAKEN)
 
     def _copy(self, difference: Difference) -> list[Table]:
         """Makes the target equal to the view of the source's open transaction, one table in a transaction; the
@@ -159,7 +162,7 @@ class _Move:
         yield time.monotonic()
 
 
-def clear_left(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
+def _clear_left(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
     """Deletes the rows that a tenant has left in its last database, which only take room."""
     with ExitStack() as stack:
         here = stack.enter_context(transaction(place.pool))
@@ -170,3 +173,23 @@ def clear_left(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
         if (left := run(before, "engine.moving.left", tenant=tenant).fetchone()) is not None:
             forget_rows(before, left[0])
         run(here, "engine.moving.cleared", number=place.number)
+
+
+def erase_rows(home: str, tenant: str, pool_of: PoolOf) -> int:
+    """Erase a tenant in its database and in the directory; return the number of its rows. Raises Fault.
+
+    Its number is not used again, so that a server that still has it open finds nothing.
+    """
+    if tenant not in dict(placements(pool_of(home))):
+        return 0
+    place = TenantPlace(home, tenant, pool_of).find()
+    _clear_left(home, tenant, place, pool_of)
+    with transaction(place.pool) as db:
+        if not run(db, "engine.moving.lock_alone", number=place.number).fetchone()[0]:
+            raise Fault("conflict", _TAKEN)
+        run(db, "engine.moving.pause", number=place.number)
+        rows = forget_rows(db, place.number)
+        run(db, "engine.directory.bury", number=place.number)
+    with transaction(pool_of(home)) as db:
+        run(db, "engine.directory.unplace", tenant=tenant)
+    return rows
