@@ -298,7 +298,7 @@ class Console:
         if request.method == "GET" and not request.path.endswith(".json"):
             return Answer(303, b"", headers={"location": f"{_PREFIX}/login"})
         refusal = self._access.refusal(error, request.path, request.headers)
-        challenge = {"www-authenticate": refusal.challenge.decode("latin-1")}
+        challenge = {"www-authenticate": dict(refusal.headers)[b"www-authenticate"].decode("latin-1")}
         return self._failure(request, refusal.status, "forbidden", f"{error}.", challenge)
 
     def _failure(

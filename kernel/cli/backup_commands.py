@@ -15,10 +15,10 @@ from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.operations.backup import Manifest, backup_file, backup_time, read_manifest
+from kernel.operations.backup import Manifest, Tenant, backup_file, backup_time, read_manifest
 from kernel.operations.data_access import open_shared
 from kernel.operations.replica import Replica
-from kernel.operations.restore import Place, restore, tenants_of
+from kernel.operations.restore import restore, tenants_of
 from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now
 from kernel.security import api_keys
 from kernel.server import app
@@ -86,10 +86,11 @@ def _left_out(config: Config) -> list[str]:
 def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
     """Put a backup in the place of the present data, which is kept under another name."""
     source: Path = arguments.source
-    places: dict[str, Place] = {}
+    places: dict[str, Tenant] = {}
     for name in tenants_of(source, config.tenant):
         own = config._replace(tenant=name)
-        places[name] = Place(name, own.home, app.folders_of(own, app.context_of(own)))
+        shared = app.context_of(own)
+        places[name] = Tenant(name, own.file, shared, app.folders_of(own, shared))
     context = app.base_context(None)
     with Working("restore"):
         lines = [*restore(config.data, places, source, context, tenant=config.tenant, time=backup_time())]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -69,6 +70,17 @@ def replace(source: Path, target: Path) -> None:
             time.sleep(_REPLACE_POLL_SECONDS)
         else:
             return
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Put a new file, which only its owner can read, in the place of another at once; raises OSError."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        draft.touch(mode=0o600)
+        draft.write_bytes(content)
+        replace(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def fsync_folder(folder: Path) -> None:

@@ -1,12 +1,11 @@
 """The name by which other devices reach a server, as `quipu expose` keeps it in the data directory."""
 
-import os
 from pathlib import Path
 
 import msgspec
 
 from kernel.core.config import Config
-from kernel.core.data_dir import make_private, replace
+from kernel.core.data_dir import make_private, write_private
 from kernel.core.errors import Fault
 
 FILE = "expose.json"
@@ -32,10 +31,7 @@ def read(data: Path) -> Exposure | None:
 def write(data: Path, exposure: Exposure) -> None:
     """Stores it in a file that only its owner can read."""
     make_private(data)
-    new = data / f"{FILE}.{os.getpid()}"
-    new.write_bytes(msgspec.json.format(msgspec.json.encode(exposure)) + b"\n")
-    new.chmod(0o600)
-    replace(new, data / FILE)
+    write_private(data / FILE, msgspec.json.format(msgspec.json.encode(exposure)) + b"\n")
 
 
 def applied(config: Config, exposure: Exposure) -> Config:

@@ -13,6 +13,7 @@ from typing import Any
 from kernel.core.errors import Fault
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import SQLITE_ERRORS
+from kernel.engines.sqlite.table_rows import quoted
 from kernel.store.context import StoreContext
 
 _MAGIC = b"SQLite format 3\0"
@@ -56,20 +57,20 @@ class ExternalDatabase:
 
     def count(self, table: str) -> int:
         """Return the number of rows; 0 for a table that does not exist."""
-        return self._db.values(f"SELECT count(*) FROM {_quoted(table)}")[0][0] if self._columns(table) else 0
+        return self._db.values(f"SELECT count(*) FROM {quoted(table)}")[0][0] if self._columns(table) else 0
 
     def rows(self, table: str, order_by: str = "") -> Iterator[Row]:
         """Return every row, in rowid order if no other is given; none for a table that does not exist."""
         columns = self._columns(table)
-        order = f" ORDER BY {_quoted(order_by)}" if order_by in columns else ""
+        order = f" ORDER BY {quoted(order_by)}" if order_by in columns else ""
         return self._rows(table, columns, order)
 
     def index(self, table: str, column: str) -> None:
         if column in self._columns(table):
-            name = _quoted(f"quipu {table} {column}")
+            name = quoted(f"quipu {table} {column}")
             with self._db.limited(_CHECK_SECONDS):
                 self._db.script(
-                    f"CREATE INDEX {name} ON {_quoted(table)} ({_as_text(column)}) WHERE {_is_no_blob(column)}"
+                    f"CREATE INDEX {name} ON {quoted(table)} ({_as_text(column)}) WHERE {_is_no_blob(column)}"
                 )
 
     def rows_with(self, table: str, column: str, value: object) -> Iterator[Row]:
@@ -83,7 +84,7 @@ class ExternalDatabase:
     def values(self, table: str, column: str) -> Iterator[str]:
         """Yield the different values of an indexed column, as texts."""
         if column in self._columns(table):
-            text = f"SELECT DISTINCT {_as_text(column)} FROM {_quoted(table)} WHERE {_is_no_blob(column)}"
+            text = f"SELECT DISTINCT {_as_text(column)} FROM {quoted(table)} WHERE {_is_no_blob(column)}"
             for (value,) in self._db.execute(text, None):
                 yield value or ""
 
@@ -171,19 +172,15 @@ def _open_sound(copy: Path, name: str) -> Connection:
 
 
 def _selection(table: str, columns: Sequence[str]) -> str:
-    return f"SELECT {', '.join(_quoted(name) for name in columns)} FROM {_quoted(table)}"
+    return f"SELECT {quoted(*columns)} FROM {quoted(table)}"
 
 
 def _as_text(column: str) -> str:
-    return f"CAST({_quoted(column)} AS TEXT)"
+    return f"CAST({quoted(column)} AS TEXT)"
 
 
 def _is_no_blob(column: str) -> str:
-    return f"typeof({_quoted(column)}) != 'blob'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return f"typeof({quoted(column)}) != 'blob'"
 
 
 def _copy(path: Path, folder: Path) -> Path:

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tenants import Tenants
-from kernel.core.limits import Headers
+from kernel.core.limits import Header, Headers
 from kernel.security.auth import METADATA, Auth, Challenge, Unauthenticated
 from kernel.security.permissions import Caller, Forbidden, Permission
 
 if TYPE_CHECKING:
     from kernel.security.sign_in import SignIn
 
+CLOSE = (b"connection", b"close")
+
 
 class AccessRefusal(NamedTuple):
-    """HTTP status, code for JSON, reason, and the value of WWW-Authenticate."""
+    """HTTP status, code for JSON, reason, and the headers: WWW-Authenticate, and if need be Connection."""
 
     status: int
     code: str
     reason: str
-    challenge: bytes
+    headers: tuple[Header, ...]
 
 
 class AccessControl(NamedTuple):
@@ -50,13 +52,12 @@ class AccessControl(NamedTuple):
         return self.challenge.metadata(path.removeprefix(METADATA), headers)
 
     def refusal(self, error: Unauthenticated | Forbidden, path: str, headers: Headers) -> AccessRefusal:
-        reason = str(error)
-        if isinstance(error, Unauthenticated):
-            details = {"error": error.error, "why": reason} if error.error else {}
-            status, code = (403, error.error) if error.error == "insufficient_scope" else (401, "unauthorized")
-            return AccessRefusal(
-                status, code, reason, self.challenge.header(path, headers, scope=Permission.read, **details)
-            )
-        code = "insufficient_scope"
-        challenge = self.challenge.header(path, headers, scope=error.needed, error=code, why=reason)
-        return AccessRefusal(403, code, reason, challenge)
+        reason, code = str(error), "insufficient_scope"
+        if isinstance(error, Forbidden):
+            status, scope, details = 403, error.needed, {"error": code, "why": reason}
+        else:
+            status, code = (403, code) if error.error == code else (401, "unauthorized")
+            scope, details = Permission.read, {"error": error.error, "why": reason} if error.error else {}
+        challenge = (b"www-authenticate", self.challenge.header(path, headers, scope=scope, **details))
+        # The body of an unauthenticated request is not read, so the connection cannot carry another request.
+        return AccessRefusal(status, code, reason, (challenge,) if status == 403 else (challenge, CLOSE))

@@ -18,12 +18,11 @@ from kernel.core.limits import (
     refuse,
     refuse_body,
 )
-from kernel.http.access import AccessControl
+from kernel.http.access import CLOSE, AccessControl
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Forbidden
 
 RETRY = (b"retry-after", b"1")
-CLOSE = (b"connection", b"close")
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 _CODES = {
     400: "invalid",
@@ -96,10 +95,7 @@ def access_refusal(
 ) -> HttpResponse:
     """Return 401 with a challenge for an unauthenticated request, or 403 if the caller lacks the permission."""
     refusal = access.refusal(error, path, headers)
-    challenge = (b"www-authenticate", refusal.challenge)
-    # The body of an unauthenticated request is not read, so the connection cannot carry another request.
-    closing = () if refusal.status == 403 else (CLOSE,)
-    return error_response(refusal.status, refusal.code, refusal.reason, challenge, *closing)
+    return error_response(refusal.status, refusal.code, refusal.reason, *refusal.headers)
 
 
 def failure_response(access: AccessControl, failure: Failure, path: str, headers: Headers) -> HttpResponse:

@@ -19,6 +19,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
 from kernel.core.status_counts import STATUSES
+from kernel.http.access import CLOSE
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
@@ -34,7 +35,6 @@ Done = Callable[[HttpResponse], None]
 FastRoute = Callable[[Sequence[Header], bytes | None, Done], HttpResponse | Pending | Fault | None]
 
 _SCHEMES = (b"http", b"https")
-_CLOSE = (b"connection", b"close")
 HEALTHY = b'{"status":"ok"}'
 _HEALTHZ = b"/healthz"
 # Counted for each connection by itself, so that a flood from one address does not hide that the server lives.
@@ -45,7 +45,7 @@ _REST_RATE_LIMITED = (
 )
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
 _THROTTLE_SECONDS = 1.0
-_INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (_CLOSE,), b"text/plain")
+_INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (CLOSE,), b"text/plain")
 # A connection without a key makes the server hold at most this much of a body, as uvicorn buffers.
 MAX_COLLECTED_BYTES = 65536
 
@@ -287,8 +287,8 @@ class FastPathProtocol(LimitedProtocol):
             return
         if call.report is not None:
             call.report(response.status, len(response.body))
-        closing = not call.keep_alive or _CLOSE in response.headers
-        extra = (*response.headers, _CLOSE) if closing and _CLOSE not in response.headers else response.headers
+        closing = not call.keep_alive or CLOSE in response.headers
+        extra = (*response.headers, CLOSE) if closing and CLOSE not in response.headers else response.headers
         head = self._head(response, call.id, extra)
         STATUSES[response.status] += 1
         if len(response.body) <= MAX_COLLECTED_BYTES:
@@ -334,7 +334,7 @@ def _responding(response: HttpResponse) -> ASGIApp:
     """Return an application with one response; it closes the connection, since the rest of the body is not read."""
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send_response(send, response._replace(headers=(*response.headers, _CLOSE)))
+        await send_response(send, response._replace(headers=(*response.headers, CLOSE)))
 
     return app
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import NamedTuple
 
 from kernel.calls.dialect import Dialect
 from kernel.http.edge import HttpResponse
@@ -18,13 +17,6 @@ _SECURITY = (
 )
 
 
-class Link(NamedTuple):
-    """An endpoint and its purpose."""
-
-    path: str
-    about: str
-
-
 def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpResponse:
     """Return the page where `accept` names HTML, else the text; only these dialects are shown."""
     links = _links(dialects)
@@ -33,25 +25,24 @@ def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpRespon
     return HttpResponse(200, _text(version, links).encode(), _SECURITY, b"text/plain; charset=utf-8")
 
 
-def _links(dialects: Sequence[Dialect]) -> list[Link]:
+def _links(dialects: Sequence[Dialect]) -> list[tuple[str, str]]:
+    """Return each endpoint with its purpose."""
     return [
-        Link("/mcp", "MCP, all dialects (POST)"),
+        ("/mcp", "MCP, all dialects (POST)"),
         *(
-            [Link(f"/mcp/{dialects[0].name},{dialects[-1].name}", "MCP, some dialects, by their names")]
+            [(f"/mcp/{dialects[0].name},{dialects[-1].name}", "MCP, some dialects, by their names")]
             * (len(dialects) > 1)
         ),
-        *(Link(f"/mcp/{dialect.name}", f"MCP, {dialect.name}: {dialect.about}") for dialect in dialects),
-        Link("/tools", "the tools with their schemas; POST /tools/NAME calls one"),
-        Link("/openapi.json", "the tools as an OpenAPI 3.1 document"),
-        Link("/healthz", "whether the process runs"),
-        Link("/readyz", "whether the store is open and the model is loaded"),
+        *((f"/mcp/{dialect.name}", f"MCP, {dialect.name}: {dialect.about}") for dialect in dialects),
+        ("/tools", "the tools with their schemas; POST /tools/NAME calls one"),
+        ("/openapi.json", "the tools as an OpenAPI 3.1 document"),
+        ("/healthz", "whether the process runs"),
+        ("/readyz", "whether the store is open and the model is loaded"),
     ]
 
 
-def _page(version: str, links: Sequence[Link]) -> str:
-    rows = "\n".join(
-        f'<tr><td><a href="{link.path}">{link.path}</a></td><td>{escape(link.about)}</td></tr>' for link in links
-    )
+def _page(version: str, links: Sequence[tuple[str, str]]) -> str:
+    rows = "\n".join(f'<tr><td><a href="{path}">{path}</a></td><td>{escape(about)}</td></tr>' for path, about in links)
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Quipu</title>\n'
         f"<style>{_STYLE}</style></head>\n<body>\n<h1>Quipu {escape(version)}</h1>\n<p>{escape(_PURPOSE)}</p>\n"
@@ -59,7 +50,7 @@ def _page(version: str, links: Sequence[Link]) -> str:
     )
 
 
-def _text(version: str, links: Sequence[Link]) -> str:
-    width = max(len(link.path) for link in links)
-    rows = "\n".join(f"  {link.path.ljust(width)}  {link.about}" for link in links)
+def _text(version: str, links: Sequence[tuple[str, str]]) -> str:
+    width = max(len(path) for path, _ in links)
+    rows = "\n".join(f"  {path.ljust(width)}  {about}" for path, about in links)
     return f"Quipu {version}\n{_PURPOSE}\n\n{rows}\n\n{_DOCUMENTATION}\n"

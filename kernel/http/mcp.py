@@ -15,8 +15,8 @@ from kernel.core import limits as bounds
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Header, Headers, Limits, Refusal
-from kernel.http.access import AccessControl, AccessRefusal
-from kernel.http.edge import CLOSE, HttpResponse, send_response
+from kernel.http.access import CLOSE, AccessControl, AccessRefusal
+from kernel.http.edge import RETRY, HttpResponse, send_response
 from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
@@ -55,10 +55,7 @@ class _AccessRefused(ProtocolError):
 
     def __init__(self, refusal: AccessRefusal) -> None:
         super().__init__(INVALID_REQUEST, refusal.reason)
-        self.status = refusal.status
-        # The body of an unauthenticated request is not read.
-        closing = () if refusal.status == 403 else (CLOSE,)
-        self.headers = ((b"www-authenticate", refusal.challenge), *closing)
+        self.status, self.headers = refusal.status, refusal.headers
 
 
 class _TenantUnavailable(ProtocolError):
@@ -67,7 +64,7 @@ class _TenantUnavailable(ProtocolError):
     def __init__(self, fault: Fault) -> None:
         super().__init__(INTERNAL_ERROR, fault.message)
         self.status = 503
-        self.headers = ((b"retry-after", b"1"),)
+        self.headers = (RETRY,)
 
 
 class _Request(NamedTuple):

@@ -17,8 +17,8 @@ from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.ids import new_id
 from kernel.core.limits import Header, Headers, Limits, Refusal, excess
 from kernel.core.text import RawJson, json_bytes, json_decoder
-from kernel.http.access import AccessControl
-from kernel.http.edge import CLOSE, RETRY, Failure, HttpResponse, read_arguments, respond
+from kernel.http.access import CLOSE, AccessControl
+from kernel.http.edge import RETRY, Failure, HttpResponse, read_arguments, respond
 from kernel.http.rest import NO_INTERACTION
 from kernel.security.auth import credentials
 from kernel.security.permissions import Caller, with_client_name
@@ -150,9 +150,7 @@ class MethodRoutes:
         if isinstance(failure, Fault):  # of a tenant that cannot be opened now
             return _error(503, failure.message, request_id, RETRY)
         refusal = self._access.refusal(failure, path, headers)
-        # The body of an unauthenticated request is not read, so the connection cannot carry another request.
-        closing = () if refusal.status == 403 else (CLOSE,)
-        return _error(refusal.status, refusal.reason, request_id, (b"www-authenticate", refusal.challenge), *closing)
+        return _error(refusal.status, refusal.reason, request_id, *refusal.headers)
 
 
 def _with_client(caller: Caller, name: str) -> Caller:

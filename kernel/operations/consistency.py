@@ -1,8 +1,10 @@
-"""Consistency of rows, full text and vectors: check, repair, and re-embedding."""
+"""Consistency of rows, full text and vectors: check, repair, re-embedding, and the renewal of an index of an earlier
+release: words added since, vectors of spelled texts, and texts held in part.
+"""
 
 import time
-from collections.abc import Callable, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence, Set
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +18,18 @@ from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import DAMAGED, WRONG_SCHEMA
 from kernel.engines.yielding import Turns
 from kernel.operations.file_check import check_file
-from kernel.operations.index_check import Finding, Key, Report, check_dialect, mending_steps
-from kernel.operations.index_format import renew_index, renewal_steps
+from kernel.operations.index_check import (
+    Finding,
+    Key,
+    Report,
+    check_dialect,
+    differing_among,
+    mending_steps,
+    renew_documents,
+)
 from kernel.operations.stored_rows import problems
 from kernel.search import ann_storage, day_counts, dropped, index, quarantine
+from kernel.search.extra_terms import completed
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import CommandConnection
@@ -28,7 +38,7 @@ from kernel.store.progress import OnProgress
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 
-_BATCH_ROWS = 64  # embedded in one transaction, so that other writes wait for milliseconds
+_BATCH_ROWS = 64  # embedded or renewed in one transaction, so that other writes wait for milliseconds
 _STEP_ROWS = 8  # of a command that works in slices, which are cut between steps
 _STEP_DELETIONS = 64
 _AHEAD_ROWS = 64  # embedded before a slice begins
@@ -36,6 +46,8 @@ _RETRY_SECONDS = 0.05  # before the next attempt if the queue of the writer was 
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
 _VECTORS, _DOCUMENTS = "vectors", "documents"
+# The settings that keep the last documents with words, or of kinds of text, as an earlier release indexed them.
+_WORDS_LEFT, _TEXTS_LEFT = "index_outdated_to", "index_texts_outdated_to"
 
 
 class _Pending(NamedTuple):
@@ -278,7 +290,7 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
         return 0
     count = after = 0
     while not stop():
-        try:
+        with _waiting():
             pending: list[_Pending] = store.read_sync(partial(_pending, after=after, limit=_BATCH_ROWS))
             texts = [row.text for row in pending]
             vectors = dict(zip(texts, embedder.embed(texts), strict=True))
@@ -286,11 +298,18 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
                 break
             count += store.write_sync(partial(_replace_pending, rows=pending, vectors=vectors))
             after = pending[-1].doc
-        except Fault as fault:
-            if fault.code != "busy":
-                raise
-            time.sleep(_RETRY_SECONDS)
     return count
+
+
+@contextmanager
+def _waiting() -> Generator[None]:
+    """Wait a moment if the queue of the writer was full, so that the caller tries again."""
+    try:
+        yield
+    except Fault as fault:
+        if fault.code != "busy":
+            raise
+        time.sleep(_RETRY_SECONDS)
 
 
 def _pending(tx: Tx, *, after: int, limit: int) -> list[_Pending]:
@@ -318,3 +337,95 @@ def _missing_steps() -> Steps[None]:
         _replace_vectors(tx, rows, {})
         after = rows[-1].doc
         tx = yield
+
+
+class _Outdated(NamedTuple):
+    doc: int
+    text: str
+    words: str
+
+
+class _Document(NamedTuple):
+    doc: int
+    space: str
+    key: str
+
+
+class _Texts(NamedTuple):
+    """Memories of which the index holds less than their rows say, and the last document before them."""
+
+    keys: Sequence[tuple[str, str]]
+    rest: int
+
+
+def renew_index(store: Store, dialects: Sequence[Dialect], stop: Callable[[], bool]) -> None:
+    """Renew outdated rows while calls are served; the next start goes on from there."""
+    while not stop() and (work := _next_work(store, dialects)) is not None:
+        with _waiting():
+            store.write_sync(work)
+
+
+def _next_work(store: Store, dialects: Sequence[Dialect]) -> Callable[[Tx], None] | None:
+    if store.read_sync(_outdated_to):
+        return partial(_renew_batch, limit=_BATCH_ROWS)
+    texts = store.read_sync(partial(_outdated_texts, dialects=dialects, limit=_BATCH_ROWS))
+    return None if texts is None else partial(_renew_texts, dialects=dialects, texts=texts)
+
+
+def renewal_steps(dialects: Sequence[Dialect]) -> Steps[None]:
+    """Return the same in steps, for a command."""
+    tx = yield
+    while _outdated_to(tx):
+        _renew_batch(tx, _STEP_ROWS)
+        tx = yield
+    while (texts := _outdated_texts(tx, dialects, _STEP_ROWS)) is not None:
+        _renew_texts(tx, dialects, texts)
+        tx = yield
+
+
+def _outdated_texts(tx: Tx, dialects: Sequence[Dialect], limit: int) -> _Texts | None:
+    """Compare the next documents with their rows, on a reader, so that no write waits; None after the last document."""
+    last = tx.one("kernel.consistency.outdated_to", int, setting=_TEXTS_LEFT)
+    if last is None:
+        return None
+    rows = tx.all("kernel.consistency.texts_outdated", _Document, last=last, limit=limit, bytes=SLICE_BYTES)
+    keys = [(row.space, row.key) for row in rows]
+    return _Texts(differing_among(tx, dialects, keys), rows[-1].doc - 1 if rows else 0)
+
+
+def _renew_texts(tx: Tx, dialects: Sequence[Dialect], texts: _Texts) -> None:
+    renew_documents(tx, dialects, texts.keys)
+    if texts.rest > 0:
+        tx.run("kernel.consistency.set_outdated_to", setting=_TEXTS_LEFT, last=str(texts.rest))
+    else:
+        tx.run("kernel.consistency.finish_outdated", setting=_TEXTS_LEFT)
+
+
+def _outdated_to(tx: Tx) -> int:
+    return tx.one("kernel.consistency.outdated_to", int, setting=_WORDS_LEFT) or 0
+
+
+def _renew_batch(tx: Tx, limit: int) -> None:
+    last = _outdated_to(tx)
+    rows = tx.all("kernel.consistency.outdated", _Outdated, last=last, limit=limit, bytes=SLICE_BYTES)
+    _renew(tx, rows)
+    last = rows[-1].doc - 1 if rows else 0
+    if last > 0:
+        tx.run("kernel.consistency.set_outdated_to", setting=_WORDS_LEFT, last=str(last))
+    else:
+        tx.run("kernel.consistency.finish_outdated", setting=_WORDS_LEFT)
+
+
+def _renew(tx: Tx, rows: Sequence[_Outdated]) -> None:
+    new_words = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
+    ids = [doc for doc, _ in new_words]
+    if ids:
+        tx.context.search_cache.uncommitted = tx
+        tx.run("kernel.index.fts_delete", ids=ids)
+        tx.run("kernel.index.set_words", rows=new_words)
+        tx.run("kernel.index.fts_insert", ids=ids)
+    # A text that a model spells letter by letter had a vector.
+    spelled_rows = [(doc, text) for doc, text, _ in rows if not text.isascii()]
+    if spelled_rows and index.has_model(tx):
+        index.delete_vectors(tx, [doc for doc, _ in spelled_rows])
+        index.insert_vectors(tx, spelled_rows)

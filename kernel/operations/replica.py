@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from kernel.calls.dialect import Dialect
 from kernel.core.config import Config
-from kernel.core.data_dir import MAIN, file_lock, home, make_private, other_tenants, replace
+from kernel.core.data_dir import MAIN, file_lock, home, make_private, other_tenants, write_private
 from kernel.core.errors import CatchFaults, Fault
 from kernel.core.ordinary_files import read_bytes
 from kernel.engines.migrations import pending_migrations
@@ -50,17 +50,6 @@ def _mark_of(data: Path) -> object:
     with suppress(OSError, ValueError, RecursionError):
         return json.loads(read_bytes(data / MARK))
     return None
-
-
-def _replace(file: Path, content: bytes) -> None:
-    draft = file.with_name(f".{file.name}")
-    try:
-        draft.unlink(missing_ok=True)
-        draft.touch(mode=0o600)
-        draft.write_bytes(content)
-        replace(draft, file)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def refuse_replica(data: Path) -> None:
@@ -163,7 +152,7 @@ class Replica:
             if not lock.take("exclusive"):
                 raise Fault("conflict", f"{target} is served as a copy of another source or version: stop that first.")
             try:
-                _replace(target / MARK, json.dumps(mark).encode())
+                write_private(target / MARK, json.dumps(mark).encode())
             except OSError as error:
                 raise Fault("storage", f"Cannot write {target / MARK}: {error.strerror}") from None
 
@@ -189,7 +178,7 @@ class Replica:
         stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
         if stamp != self._keys:
             try:
-                _replace(target, read_bytes(source))
+                write_private(target, read_bytes(source))
             except OSError as error:
                 raise Fault("storage", f"Cannot copy {source}: {error.strerror}") from None
             self._keys = stamp

@@ -7,7 +7,7 @@ finished by the next process that opens the data directory. The data before it a
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from kernel.engines.sqlite.folder_lock import FolderLock
 from kernel.engines.sqlite.log_file import check_log, log_of
 from kernel.engines.sqlite.unfinished import fsync_path
 from kernel.operations import backup
-from kernel.operations.backup import DATABASE, Folder, Manifest
+from kernel.operations.backup import DATABASE, Manifest, Tenant
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.transaction import Tx
@@ -40,14 +40,6 @@ class Step(NamedTuple):
     staged: str
     final: str
     aside: str
-
-
-class Place(NamedTuple):
-    """The target of a tenant: its home, and the folders of its dialects."""
-
-    tenant: str
-    home: Path
-    folders: Sequence[Folder]
 
 
 class Restoring(NamedTuple):
@@ -69,13 +61,13 @@ class Restoring(NamedTuple):
 
 
 def restore(
-    data: Path, places: Mapping[str, Place], source: Path, context: StoreContext, *, tenant: str, time: str
+    data: Path, places: Mapping[str, Tenant], source: Path, context: StoreContext, *, tenant: str, time: str
 ) -> list[str]:
     """Restore a file as the database of `tenant`, or all that is in a folder; returns a line for each restored part.
 
     Raises Fault, with nothing changed, if the data directory is in use or the source is no sound backup.
     """
-    homes = [place.home for place in places.values()]
+    homes = [place.file.parent for place in places.values()]
     for home in homes:
         make_private(home)
     with ExitStack() as stack:
@@ -127,7 +119,7 @@ def _apply(data: Path, step: Step) -> None:
     fsync_folder(final.parent)
 
 
-def _prepare(work: Restoring, places: Mapping[str, Place], source: Path, tenant: str) -> None:
+def _prepare(work: Restoring, places: Mapping[str, Tenant], source: Path, tenant: str) -> None:
     _clean(work)
     work.staging.mkdir(mode=0o700)
     if source.is_dir():
@@ -142,11 +134,11 @@ def _prepare(work: Restoring, places: Mapping[str, Place], source: Path, tenant:
     work.report.append("Nothing else was in this backup: files of notes, keys and other tenants stay as they were.")
 
 
-def _stage_database(work: Restoring, source: Path, place: Place) -> None:
-    final = place.home / DATABASE
+def _stage_database(work: Restoring, source: Path, place: Tenant) -> None:
+    final = place.file
     if final.exists() and source.exists() and final.samefile(source):
         raise Fault("invalid", f"{source} is the database itself, not a backup of it.")
-    copy = work.staging / f"{place.tenant}.db"
+    copy = work.staging / f"{place.name}.db"
     try:
         _copy_database(source, copy)
         if log_of(source).exists():
@@ -165,7 +157,7 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
     for path in (log_of(final), final.with_name(f"{DATABASE}-shm"), final):
         aside = path.name.replace("quipu.db", f"quipu-before-restore-{work.time}.db")
         work.add(copy if path == final else None, path, aside)
-    work.report.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
+    work.report.append(f"{place.name}: {documents} documents, schema {schema}, {size} bytes")
 
 
 def _copy_database(source: Path, copy: Path) -> None:
@@ -222,7 +214,7 @@ def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
         return []
 
 
-def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, manifest: Manifest) -> None:
+def _stage_folders(work: Restoring, places: Mapping[str, Tenant], source: Path, manifest: Manifest) -> None:
     for item in manifest.folders:
         paths = {(folder.dialect, folder.name): folder.path for folder in places[item.tenant].folders}
         final = paths.get((item.dialect, item.name))

@@ -28,7 +28,6 @@ SPEAKING_SQL = {
     "kernel.engines.postgres.schema",
     "kernel.engines.postgres.session",
     "kernel.engines.postgres.shared_file",
-    "kernel.engines.postgres.tables",
     "kernel.engines.postgres.table_rows",
     "kernel.engines.sqlite.changesets",
     "kernel.engines.sqlite.connection",

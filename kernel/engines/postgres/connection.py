@@ -15,11 +15,10 @@ from kernel.engines.postgres.driver import as_fault, is_lost, load_driver
 from kernel.engines.postgres.full_text import rebuild_steps
 from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
-from kernel.engines.postgres.session import Session
+from kernel.engines.postgres.session import Sent, Session, Together
 from kernel.engines.postgres.statements import Statement, values_of
 from kernel.engines.postgres.table_rows import PAGE, TableRows
 from kernel.engines.postgres.tenants.placement import TenantPlace
-from kernel.engines.postgres.together import Sent, Together
 from kernel.engines.postgres.word_index import Seen, WordIndex
 from kernel.engines.sqlite.connection import Connection as FileConnection
 from kernel.engines.sqlite.tokenizers import Tokenizers

@@ -1,13 +1,12 @@
 """A file that all servers of a database share: a row of the database counts, and the file is its copy."""
 
-import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kernel.core.data_dir import make_private, replace
+from kernel.core.data_dir import make_private, write_private
 from kernel.core.errors import CatchFaults, Fault
 from kernel.engines.postgres.driver import escape
 from kernel.engines.postgres.pool import Pool
@@ -108,11 +107,8 @@ class SharedFile:
         return None
 
     def _write(self, content: str) -> None:
-        part = self._path.with_name(f".{self._path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             make_private(self._path.parent)
-            part.touch(mode=0o600)
-            part.write_text(content, encoding="utf-8")
-            replace(part, self._path)
+            write_private(self._path, content.encode())
         except OSError as error:
             raise Fault("storage", f"Cannot write {self._path.name}: {error.strerror}") from None

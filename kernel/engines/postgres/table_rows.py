@@ -30,13 +30,13 @@ class TableRows:
         return schema_tables().columns(table)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        order = table_rows.listed(schema_tables().key(table))
-        text = f"SELECT {table_rows.listed(columns)} FROM {_view(table)} ORDER BY {order}"
+        order = table_rows.quoted(*schema_tables().key(table))
+        text = f"SELECT {table_rows.quoted(*columns)} FROM {_view(table)} ORDER BY {order}"
         return self._db.stream(text, PAGE)
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
         key = schema_tables().key(table)
-        text = f"SELECT {table_rows.listed([*row])} FROM {_view(table)} WHERE {_equal(key)}"
+        text = f"SELECT {table_rows.quoted(*row)} FROM {_view(table)} WHERE {_equal(key)}"
         rows = self._db.execute(Statement(text, key), {name: row.get(name) for name in key}).fetchall()
         return dict(zip(row, rows[0], strict=True)) if rows else None
 
@@ -46,7 +46,7 @@ class TableRows:
             if all(row.get(name) is not None for name in key):
                 self._db.execute(Statement(f"DELETE FROM {_view(table)} WHERE {_equal(key)}", key), row)
         places = ", ".join(f"${at}" for at in range(1, len(row) + 1))
-        text = f"INSERT INTO {_view(table)} ({table_rows.listed([*row])}) VALUES ({places})"
+        text = f"INSERT INTO {_view(table)} ({table_rows.quoted(*row)}) VALUES ({places})"
         self._db.execute(Statement(text, [*row]), row)
         if (number := row.get(self._counted[table])) is not None:
             self._db.query("engine.rows.give", table=table, id=number)
@@ -60,8 +60,8 @@ class TableRows:
     def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
         self._db.command(f"DELETE FROM {_view(table)}")
         values = (tuple(escape(value) if isinstance(value, str) else value for value in row) for row in rows)
-        target = f"quipu_data.{table_rows.listed([table])}"
-        self._db.copy_in(f"COPY {target} ({table_rows.listed(columns)}) FROM STDIN", values)
+        target = f"quipu_data.{table_rows.quoted(table)}"
+        self._db.copy_in(f"COPY {target} ({table_rows.quoted(*columns)}) FROM STDIN", values)
 
     def last_ids(self) -> Mapping[str, int]:
         return dict(self._db.query("engine.copy.last_ids"))
@@ -77,8 +77,8 @@ class TableRows:
 
 
 def _view(table: str) -> str:
-    return f"quipu.{table_rows.listed([table])}"
+    return f"quipu.{table_rows.quoted(table)}"
 
 
 def _equal(names: Sequence[str]) -> str:
-    return " AND ".join(f"{table_rows.listed([name])} = ${at}" for at, name in enumerate(names, 1))
+    return " AND ".join(f"{table_rows.quoted(name)} = ${at}" for at, name in enumerate(names, 1))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kernel.engines.postgres.connection import Connection
-    from kernel.engines.postgres.together import Sent
+    from kernel.engines.postgres.session import Sent
 
     Numbers = NDArray[np.int64]
 

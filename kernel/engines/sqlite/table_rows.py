@@ -39,21 +39,21 @@ class TableRows:
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Return every row, in the order of the primary key."""
-        order = ", ".join(map(_quoted, self.key(table)))
-        return iter(self._execute(f"SELECT {listed(columns)} FROM {_quoted(table)} ORDER BY {order}", None))
+        order = quoted(*self.key(table))
+        return iter(self._execute(f"SELECT {quoted(*columns)} FROM {quoted(table)} ORDER BY {order}", None))
 
     def found(self, table: str, row: dict[str, Value]) -> dict[str, Value] | None:
         """Return the row with the same primary key, with the same columns; None if there is none."""
         key = self.key(table)
-        where = " AND ".join(f"{_quoted(name)} = :k{at}" for at, name in enumerate(key))
+        where = " AND ".join(f"{quoted(name)} = :k{at}" for at, name in enumerate(key))
         values = {f"k{at}": row.get(name) for at, name in enumerate(key)}
-        rows = self._execute(f"SELECT {listed([*row])} FROM {_quoted(table)} WHERE {where}", values).fetchall()
+        rows = self._execute(f"SELECT {quoted(*row)} FROM {quoted(table)} WHERE {where}", values).fetchall()
         return dict(zip(row, rows[0], strict=True)) if rows else None
 
     def put(self, table: str, row: dict[str, Value], *, replace: bool) -> None:
         """Writes a row; a row with its primary key or with a unique value of it is in the way unless it is replaced."""
         values = ", ".join(f":v{at}" for at in range(len(row)))
-        text = f"INSERT {'OR REPLACE ' * replace}INTO {_quoted(table)} ({listed([*row])}) VALUES ({values})"
+        text = f"INSERT {'OR REPLACE ' * replace}INTO {quoted(table)} ({quoted(*row)}) VALUES ({values})"
         self._execute(text, {f"v{at}": value for at, value in enumerate(row.values())}).fetchall()
 
     def copied(self) -> Mapping[str, Sequence[str]]:
@@ -62,9 +62,9 @@ class TableRows:
         return {name: self.columns(name) for name in names}
 
     def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        self._execute(f"DELETE FROM {_quoted(table)}", None).fetchall()
+        self._execute(f"DELETE FROM {quoted(table)}", None).fetchall()
         values = ", ".join(f":{name}" for name in columns)
-        text = f"INSERT INTO {_quoted(table)} ({listed(columns)}) VALUES ({values})"
+        text = f"INSERT INTO {quoted(table)} ({quoted(*columns)}) VALUES ({values})"
         for row in rows:
             self._execute(text, dict(zip(columns, row, strict=True)))
 
@@ -93,12 +93,9 @@ class TableRows:
         return [name for name, part in sorted(self._described(table), key=lambda column: column[1]) if part]
 
 
-def listed(columns: Sequence[str]) -> str:
-    return ", ".join(map(_quoted, columns))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def quoted(*names: str) -> str:
+    """Return names as SQL has them in a list."""
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 @cache

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from kernel.core.config import MODEL, Config
-from kernel.operations import consistency, index_format
+from kernel.operations import consistency
 from kernel.search import index
 from kernel.search.query import grams
 from kernel.server import app
@@ -96,7 +96,7 @@ def by_reindex(config: Config) -> None:
 def test_an_old_store_is_renewed(
     config: Config, renewed_by: Callable[[Config], None], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_format, "_BATCH_ROWS", batch)
+    monkeypatch.setattr(consistency, "_BATCH_ROWS", batch)
     mark_outdated(config)
     assert [found(config, query) for query in ("user", "🚀", "นอน")] == [[], [], []]
 
@@ -111,11 +111,11 @@ def test_an_old_store_is_renewed(
 
 
 def test_a_renewal_that_is_stopped_goes_on_later(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_format, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(consistency, "_BATCH_ROWS", 2)
     mark_outdated(config)
     answers = iter([False, True])
     running = open_kernel(config)
-    index_format.renew_index(running.store, app.DIALECTS, lambda: next(answers))
+    consistency.renew_index(running.store, app.DIALECTS, lambda: next(answers))
     running.store.close()
 
     assert [row[1] == index.indexed_words(TEXTS[row[0]]) for row in rows(config)].count(True) < len(TEXTS)
@@ -129,7 +129,10 @@ def test_a_new_store_has_nothing_to_renew(migrated: Path, tmp_path: Path) -> Non
     config = Config(data=shutil.copytree(migrated, tmp_path / "data"))
     running = open_kernel(config)
 
-    assert running.store.read_sync(lambda tx: tx.one("kernel.index_format.outdated_to", int)) is None
+    assert (
+        running.store.read_sync(lambda tx: tx.one("kernel.consistency.outdated_to", int, setting="index_outdated_to"))
+        is None
+    )
     running.store.close()
 
 
@@ -169,7 +172,7 @@ def shorten(tx: Tx) -> None:
 def test_texts_of_which_the_index_held_a_part_are_whole_after_a_start_or_a_command(
     before: Config, renewed_by: Callable[[Config], None], batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_format, "_BATCH_ROWS", batch)
+    monkeypatch.setattr(consistency, "_BATCH_ROWS", batch)
     renewed_by(before)
 
     db = apsw.Connection(str(before.file))

@@ -1,6 +1,6 @@
 """Definitions of SQLite become definitions of PostgreSQL, with the tenant in each key."""
 
-from kernel.engines.postgres.tables import references, translate_index, translate_table
+from kernel.engines.postgres.schema import references, translate_index, translate_table
 
 TEAM = """CREATE TABLE team (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
