@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from kernel.cli import config_files
@@ -20,6 +21,9 @@ Entries = Mapping[str, Any]  # our entry for each event, under the client's name
 _SECONDS = 5  # before a client ends a hook, which ends itself long before
 _OURS = regex(r"\bhook (session-start|first-prompt|post-compact|session-end) --client [a-z]+\b")
 _HOOKS = "hooks"
+MARK = "// Written by `quipu setup --hooks`; `quipu hook remove` deletes it.\n"
+# It starts `quipu hook`, as other clients do: there the folder is read, and the server is known by its proof.
+_PLUGIN = Path(__file__).with_name("opencode_plugin.js")
 
 
 class HookClient(NamedTuple):
@@ -96,6 +100,19 @@ def entries(client: HookClient, level: Level, program: Sequence[str], options: S
         name: _entry(client, [*program, "hook", event, "--client", client.short, *options], platform)
         for name, event in client.events(level).items()
     }
+
+
+def plugin(client: HookClient, level: Level, program: Sequence[str], options: Sequence[str]) -> str:
+    """Return the file for opencode, which has functions in the place of commands."""
+    values = {
+        "@PROGRAM@": [*program],
+        "@OPTIONS@": [*options],
+        "@EVENTS@": [*client.events(level).values()],
+    }
+    code = _PLUGIN.read_text(encoding="utf-8")
+    for name, value in values.items():
+        code = code.replace(name, json.dumps(value))
+    return MARK + code
 
 
 def own(text: str) -> Entries:

@@ -10,11 +10,22 @@ from pathlib import Path
 from kernel.cli import client_entries, hook_client
 from kernel.cli.client_entries import text_of
 from kernel.cli.clients import Client, config_file, locate
-from kernel.cli.hook_entries import HOOK_CLIENTS, Entries, HookClient, Level, entries, events_of, own, put, take
-from kernel.cli.opencode_plugin import MARK, plugin
+from kernel.cli.hook_entries import (
+    HOOK_CLIENTS,
+    MARK,
+    Entries,
+    HookClient,
+    Level,
+    entries,
+    events_of,
+    own,
+    plugin,
+    put,
+    take,
+)
 from kernel.cli.output import note, show
 from kernel.core.config import DEFAULT_PORT, Config
-from kernel.core.data_dir import replace
+from kernel.core.data_dir import write_private
 from kernel.core.errors import Fault
 from kernel.core.ordinary_files import read_bytes
 
@@ -42,7 +53,9 @@ def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config
     words, env = client_entries.this_program(config)
     program = [*(["env", *(f"{key}={value}" for key, value in env.items())] if env else ()), *words]
     if client.form == "plugin":
-        after = plugin(level, program, options) if level != "none" else "" if before.startswith(MARK) else before
+        after = (
+            plugin(client, level, program, options) if level != "none" else "" if before.startswith(MARK) else before
+        )
         if before and not before.startswith(MARK):
             raise Fault("invalid", f"{file} was not changed: it is not a file of Quipu")
     else:
@@ -163,11 +176,7 @@ def _write_key(config: Config, key: str) -> Path:
     file = (config.data / _KEY_FILE).absolute()
     if _text_at(file) != key:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = file.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        new.touch(mode=0o600)
-        new.write_text(key, encoding="ascii")
-        replace(new, file)
+        write_private(file, key.encode("ascii"))
     return file
 
 

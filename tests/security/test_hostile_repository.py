@@ -19,9 +19,8 @@ import pytest
 from handlers.common.hooks import CLIENTS
 from handlers.importers import IMPORTS
 from kernel.cli import agent_commands, hook_client, main, witness
-from kernel.cli.hook_entries import HOOK_CLIENTS
+from kernel.cli.hook_entries import HOOK_CLIENTS, plugin
 from kernel.cli.main import parser
-from kernel.cli.opencode_plugin import plugin
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from tests.catalogue import Catalogue
@@ -266,7 +265,7 @@ def test_the_plugin_of_opencode_tells_nothing_of_what_lies_outside(
             client.call("remember", content=f"Handoff {CANARY}", session_id="o", kind="handoff", metadata_json=about)
         words = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-P", "-m", "kernel"]
         options = ["--url", f"http://127.0.0.1:{server.port}", "--data", str(data)]
-        (tmp_path / "quipu.mjs").write_text(plugin("recall", words, options), encoding="utf-8")
+        (tmp_path / "quipu.mjs").write_text(plugin(HOOK_CLIENTS[-1], "recall", words, options), encoding="utf-8")
         (tmp_path / "run.mjs").write_text(PLUGIN, encoding="utf-8")
         # A name that is no text never gets into a string of JavaScript.
         roots = {title: str(root) for title, root in repositories.items() if str(root).isprintable()}

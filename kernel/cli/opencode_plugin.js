@@ -1,13 +1,4 @@
-"""The plugin that calls Quipu from opencode, which has functions in the place of commands."""
-
-import json
-from collections.abc import Sequence
-
-MARK = "// Written by `quipu setup --hooks`; `quipu hook remove` deletes it.\n"
-_PRIME = ["session-start"]
-_RECALL = ["session-start", "first-prompt"]
-# It starts `quipu hook`, as other clients do: there the folder is read, and the server is known by its proof.
-_CODE = """import { spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 
 const PROGRAM = @PROGRAM@
 const OPTIONS = @OPTIONS@
@@ -49,13 +40,13 @@ export const Quipu = async ({ directory }) => {
     "chat.message": async ({ sessionID }, { parts }) => {
       if (!texts.has(sessionID)) await start(sessionID, "startup")
       if (!EVENTS.includes("first-prompt")) return
-      const prompt = parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).join("\\n")
+      const prompt = parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).join("\n")
       const answer = await ask("first-prompt", sessionID, { prompt: prompt.trim().slice(0, 2000) })
       if (answer) texts.get(sessionID)?.push(answer)
     },
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
       const lines = (texts.get(sessionID) || []).filter(Boolean)
-      if (lines.length) output.system.push(lines.join("\\n"))
+      if (lines.length) output.system.push(lines.join("\n"))
     },
     event: async ({ event }) => {
       const session = event.properties?.sessionID
@@ -63,16 +54,3 @@ export const Quipu = async ({ directory }) => {
     },
   }
 }
-"""
-
-
-def plugin(level: str, program: Sequence[str], options: Sequence[str]) -> str:
-    values = {
-        "@PROGRAM@": [*program],
-        "@OPTIONS@": [*options],
-        "@EVENTS@": _RECALL if level == "recall" else _PRIME,
-    }
-    code = _CODE
-    for name, value in values.items():
-        code = code.replace(name, json.dumps(value))
-    return MARK + code
