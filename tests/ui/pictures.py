@@ -70,10 +70,17 @@ for (const one of all("main *:not(.clip):not(pre):not(textarea):not(.table):not(
   const hides = ["hidden", "clip"].includes(getComputedStyle(one).overflowX);
   if (hides && one.scrollWidth > one.clientWidth + 1) wrong.push("cut: " + words(one).slice(0, 60));
 }
+if (innerWidth > 600) for (const one of all(".table:not(.year)"))
+  if (one.scrollWidth > one.clientWidth) wrong.push("cut: " + one.getAttribute("aria-label"));
 const pen = document.createElement("canvas").getContext("2d");
 for (const one of all("main input[placeholder]")) {
   pen.font = getComputedStyle(one).font;
   if (pen.measureText(one.placeholder).width > one.clientWidth - 16) wrong.push("cut: " + one.placeholder);
+}
+for (const one of innerWidth > 600 ? all("main select") : []) {
+  pen.font = getComputedStyle(one).font;
+  const chosen = one.selectedOptions[0].text;
+  if (pen.measureText(chosen).width > one.clientWidth - 36) wrong.push("cut: " + chosen);
 }
 const empty = (cell) => !cell || !(words(cell) || cell.querySelector("input"));
 for (const table of all("main table")) {
