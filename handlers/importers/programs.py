@@ -109,8 +109,10 @@ def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Ite
             key = _digest(item)
             last[key] = max(last.get(key, 0), _rank(item, number))
     for number, item in enumerate(_export_items(program, parts, name)):
-        is_newest = not isinstance(item, Record) or last[_digest(item)] == _rank(item, number)
-        yield item if is_newest else _OLDER
+        if not isinstance(item, Record) or last[_digest(item)] == _rank(item, number):
+            yield item
+        else:
+            yield _OLDER._replace(name=item.title or str(item.origin.get("id", "")))
 
 
 def _digest(item: Record) -> int:

@@ -60,7 +60,7 @@ def test_what_mem0_has_deleted_or_set_aside_stays_so(form: str, shell: Shell, tm
         "The office is closed.": "archived",
         "The gym is at noon.": "archived",
     }
-    told = {remark.partition(" ")[2].split(" ", 2)[2] for remark in done["remarks"]}
+    told = {remark.partition(" ")[2].split(" ", 2)[2].rpartition(": ")[2] for remark in done["remarks"]}
     members = {"of the member user", "of the member apps"} if form in {"document", "zip", "folder"} else set[str]()
     older = {"repeated, or an older version"} if form in {"zip", "folder"} else set[str]()
     assert told == {"deleted there", *members, *older}

@@ -63,8 +63,8 @@ def test_secrets_and_private_text_are_left_out_with_the_reason(shell: Shell, tmp
     assert sorted(done["remarks"]) == [
         "left out: 1 1: a password or key",
         "left out: 1 2: empty",
+        "left out: 1 3: repeated, or an older version",
         "left out: 1 4: larger than a memory may be",
-        "left out: 1 repeated, or an older version",
     ]
     exported = shell.export().read_bytes()
     held = [word in exported for word in (b"Not this", b"ghp_", b"and [redacted]")]
