@@ -206,6 +206,15 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_every_page_is_a_click_from_the_first_and_every_question_has_an_answer() -> None:
+    start = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+    assert {page for page in pages if f"]({page}" not in start} == set()
+    questions = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8").split("\n**")[1:]
+    assert len(questions) >= 20
+    assert [question for question in questions if not question.partition("?** ")[2].strip()] == []
+
+
 def test_the_pages_list_every_setting_and_command() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     dialects = [file.read_text(encoding="utf-8") for file in ROOT.glob("handlers/*/README.md")]
