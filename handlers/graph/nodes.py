@@ -1,8 +1,8 @@
-"""The tools of `graph` that read: all of it, by substring, by name."""
+"""The tools of `graph` that read: all of it, by substring, by name; and how a person forgets an entity."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
-from typing import Annotated
+from itertools import islice, zip_longest
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -11,6 +11,7 @@ from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Tool, read
 from kernel.core.errors import Fault
 from kernel.core.text import spellings
+from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.search import index
 from kernel.store.transaction import Tx
 
@@ -71,28 +72,31 @@ class Graph(Struct, forbid_unknown_fields=True):
     relations: list[Relation]
 
 
+R = TypeVar("R", Entity, Relation)
+
+
 def read_graph(tx: Tx, request: ReadGraph) -> Graph:
     """Read the entire knowledge graph."""
     allowance = [tx.context.call_limits.answer]
-    return Graph(_entities(each_entity(tx), allowance), _relations(each_relation(tx), allowance))
+    return Graph(_fitting(each_entity(tx), allowance), _fitting(each_relation(tx), allowance))
 
 
 def search_nodes(tx: Tx, request: SearchNodes) -> Graph:
     """Search for nodes in the knowledge graph based on a query."""
     parts, allowance = spellings([request.query.lower()]), [tx.context.call_limits.answer]
     forms = dict(zip_longest(("part", "composed", "decomposed"), parts))
-    entities = _entities(tx.each("graph.nodes.containing", _entity, **forms), allowance)
+    entities = _fitting(tx.each("graph.nodes.containing", _entity, **forms), allowance)
     if "\n" in request.query:  # which is between the texts of an entity too
         entities = [
             entity for entity in entities if any(part in text.lower() for text in fields(entity) for part in parts)
         ]
-    return _with_relations(tx, entities or _entities(_search_index(tx, request.query), allowance), allowance)
+    return _with_relations(tx, entities or _fitting(_search_index(tx, request.query), allowance), allowance)
 
 
 def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
     """Open specific nodes in the knowledge graph by their names."""
     allowance = [tx.context.call_limits.answer]
-    return _with_relations(tx, _entities(with_names(tx, spellings(request.names)), allowance), allowance)
+    return _with_relations(tx, _fitting(with_names(tx, spellings(request.names)), allowance), allowance)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
@@ -142,34 +146,25 @@ def fields(entity: Entity) -> tuple[str, ...]:
     return (entity.name, entity.entityType, *entity.observations)
 
 
-def _entities(entities: Iterable[Entity], left: list[int]) -> list[Entity]:
-    """Return the entities, which must fit into the rest of an answer."""
-    fitting = list[Entity]()
-    for entity in entities:
-        _take(left, _ENTITY_BYTES + _OBSERVATION_BYTES * len(entity.observations), fields(entity))
-        fitting.append(entity)
+def _fitting(rows: Iterable[R], left: list[int]) -> list[R]:
+    """Return the rows, which must fit into the rest of an answer; raises Fault("invalid") before more is read."""
+    fitting = list[R]()
+    for row in rows:
+        if isinstance(row, Entity):
+            left[0] -= _ENTITY_BYTES + _OBSERVATION_BYTES * len(row.observations) + sum(map(len, fields(row)))
+        else:
+            left[0] -= _RELATION_BYTES + len(row.from_) + len(row.to) + len(row.relationType)
+        if left[0] < 0:
+            raise Fault(
+                "invalid", "The graph is too large for one answer, ask for less with search_nodes or open_nodes."
+            )
+        fitting.append(row)
     return fitting
-
-
-def _relations(relations: Iterable[Relation], left: list[int]) -> list[Relation]:
-    """Return the relations, which must fit into the rest of an answer."""
-    fitting = list[Relation]()
-    for relation in relations:
-        _take(left, _RELATION_BYTES, (relation.from_, relation.to, relation.relationType))
-        fitting.append(relation)
-    return fitting
-
-
-def _take(left: list[int], overhead: int, texts: Iterable[str]) -> None:
-    """Raise Fault("invalid") if the texts do not fit, before more is read."""
-    left[0] -= overhead + sum(map(len, texts))
-    if left[0] < 0:
-        raise Fault("invalid", "The graph is too large for one answer, ask for less with search_nodes or open_nodes.")
 
 
 def _with_relations(tx: Tx, entities: list[Entity], allowance: list[int]) -> Graph:
     names = [entity.name for entity in entities]
-    return Graph(entities, _relations(relations_of(tx, spellings(names)), allowance))
+    return Graph(entities, _fitting(relations_of(tx, spellings(names)), allowance))
 
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:
@@ -182,6 +177,32 @@ def _search_index(tx: Tx, query: str) -> list[Entity]:
     names = [documents[candidate.hit.doc].key for candidate in best if candidate.hit.doc in documents]
     by_name = {entity.name: entity for entity in with_names(tx, names)}
     return [by_name[name] for name in names if name in by_name]
+
+
+def compose(text: str, name: str) -> ToolCall:
+    """Return a new entity with the text as its observation."""
+    entity = {"name": name, "entityType": "note", "observations": [text]}
+    return ToolCall("create_entities", {"entities": [entity]})
+
+
+def curate(tx: Tx, space: str, key: str) -> Curation | None:
+    """Return the texts of an entity, with delete_entities; each observation is changed by itself, not as a text."""
+    for entity in with_names(tx, [key]):
+        forget = ToolCall("delete_entities", {"entityNames": [key]})
+        observations = {
+            text: ToolCall("delete_observations", {"deletions": [{"entityName": key, "observations": [text]}]})
+            for text in entity.observations
+        }
+        links = _links(tx, space, key)
+        return Curation("\n".join(fields(entity)), None, forget, links, observations=observations)
+    return None
+
+
+def _links(tx: Tx, space: str, key: str) -> list[Neighbour]:
+    relations = list(islice(relations_of(tx, [key]), MOST_LINKS))
+    outgoing = [Neighbour(link.relationType, True, space, link.to) for link in relations if link.from_ == key]
+    incoming = [Neighbour(link.relationType, False, space, link.from_) for link in relations if link.from_ != key]
+    return [*outgoing, *incoming]
 
 
 TOOLS: tuple[Tool, ...] = (

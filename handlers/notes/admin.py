@@ -57,7 +57,9 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
         here = _pages(tx, project)
         total += len(here)
         pairs += [(project, issue) for issue in (*_unreadable_issues(project), *_issues(here, types, now))]
-    unhealthy = {(project.name, issue.file) for project, issue in pairs if _spoils(issue)}
+    # An unreadable file is not among the memories.
+    spoiling = [pair for pair in pairs if pair[1].type != "unreadable" and pair[1].severity != "info"]
+    unhealthy = {(project.name, issue.file) for project, issue in spoiling}
     health = round(100 * (total - len(unhealthy)) / total) if total else 100
     if len(every) > 1:
         for project, issue in pairs:
@@ -65,11 +67,6 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
     issues = sorted((issue for _, issue in pairs), key=_sort_key)
     summary = Summary(total, len(issues), health, dict(Counter(issue.type for issue in issues)))
     return Linted(not issues, summary, issues[: request.limit])
-
-
-def _spoils(issue: Issue) -> bool:
-    """Return whether a memory with this issue is not healthy; an unreadable file is not among the memories."""
-    return issue.type != "unreadable" and issue.severity != "info"
 
 
 def _sort_key(issue: Issue) -> tuple[int, str, str, str]:

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import count, groupby
 from pathlib import Path
@@ -103,7 +103,8 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
         for spot in names_from(name):
             content = _digest(below, spot)
             if content == after:
-                _unlink_if_present(below, temporary)
+                with suppress(FileNotFoundError):
+                    os.unlink(entry_path(below, temporary), dir_fd=below.fd)
             elif content == before is not None and spot == name:
                 # Read as late as possible: an edit between that line and this line would be lost.
                 _call(os.replace, below, temporary, below, name)
@@ -189,8 +190,8 @@ def names_from(name: str) -> Iterator[str]:
 
 
 def _read(folder: OpenFolder, name: str) -> File:
-    if folder.fd is None:
-        _require_regular_file(folder, name)
+    if folder.fd is None and not stat.S_ISREG(stat_entry(folder, name).st_mode):
+        raise OSError(errno.ELOOP, "not a file")
     fd = os.open(entry_path(folder, name), _READ, dir_fd=folder.fd)
     try:
         status = os.fstat(fd)
@@ -204,12 +205,6 @@ def _read(folder: OpenFolder, name: str) -> File:
     return File(data, stamp_of(status), stat.S_IMODE(status.st_mode) & 0o777)
 
 
-def _require_regular_file(folder: OpenFolder, name: str) -> None:
-    """Raises OSError for a link and anything else that is not a regular file."""
-    if not stat.S_ISREG(stat_entry(folder, name).st_mode):
-        raise OSError(errno.ELOOP, "not a file")
-
-
 def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
     if mode != 0o600 and sys.platform != "win32":
         os.fchmod(fd, mode)
@@ -217,13 +212,6 @@ def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
     while rest:
         rest = rest[os.write(fd, rest) :]
     fsync(fd)
-
-
-def _unlink_if_present(folder: OpenFolder, name: str) -> None:
-    try:
-        os.unlink(entry_path(folder, name), dir_fd=folder.fd)
-    except FileNotFoundError:
-        return
 
 
 def _rename_without_overwrite(source: OpenFolder, old: str, target: OpenFolder, name: str) -> bool:
@@ -241,9 +229,7 @@ def _rename_without_overwrite(source: OpenFolder, old: str, target: OpenFolder, 
 
 
 def _rename_over_placeholder(source: OpenFolder, old: str, target: OpenFolder, name: str) -> bool:
-    """Return `_rename_without_overwrite` for file systems without hard links: an empty placeholder reserves
-    the name.
-    """
+    """Renames on file systems without hard links: an empty placeholder reserves the name."""
     try:
         os.close(os.open(entry_path(target, name), _CREATE, 0o600, dir_fd=target.fd))
     except FileExistsError:

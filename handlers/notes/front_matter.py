@@ -85,9 +85,7 @@ def render(page: Page, changes: Mapping[str, str], text: str) -> str:
 
 
 def value(page: Page, key: str) -> Value:
-    """Return the value of a key: text, a list of texts, or None. The last of repeated keys counts, as in YAML
-    loaders.
-    """
+    """Return the value of a key, None for none. The last of repeated keys counts, as in YAML loaders."""
     entries = [entry for entry in page.entries or () if entry.key == key]
     return _value(entries[-1].lines) if entries else None
 

@@ -16,9 +16,7 @@ _DEFAULT_STEM = "memory"
 
 
 def kebab(name: str) -> str:
-    """Return `Architectural Decision`, `architecturalDecision` and `architectural/decision` as
-    `architectural-decision`.
-    """
+    """Return `Architectural Decision` and `architecturalDecision` as `architectural-decision`."""
     return _join_with_hyphens(_CAMEL_CASE.sub(r"\1-\2", name.strip())).lower()
 
 

@@ -80,9 +80,7 @@ def check(tx: Tx, request: object) -> FileChanges | None:
 
 
 def check_for_common(tx: Tx, request: object) -> FileChanges | None:
-    """Return `check` for a search over every dialect, unless it leaves notes out; a project that cannot be read is
-    skipped.
-    """
+    """Return `check` for a search over every dialect, unless it leaves notes out; skips unreadable projects."""
     dialects, spaces = getattr(request, "dialects", ()), getattr(request, "spaces", ())
     places = [name.partition(":")[0] for name in (*spaces, *getattr(request, "ids", ()))]
     if (dialects and SPACE not in dialects) or (places and SPACE not in places):
@@ -189,7 +187,6 @@ def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """Return the index content of every memory."""
-
     return tx.each("notes.sync.all_for_index", _source)
 
 
@@ -235,7 +232,8 @@ def _find_changes(
         if stamps == disk.stamps and not doubtful and not every:
             found_no_change(tx.file, project.root, start)
             continue
-        missing = [path for path in stamps.keys() - disk.stamps.keys() if not _within(path, disk.unlisted)]
+        unlisted = tuple(f"{folder}/" for folder in disk.unlisted)
+        missing = [path for path in stamps.keys() - disk.stamps.keys() if not path.startswith(unlisted)]
         part = next(_parts(sorted(missing), stamps, _WRITE_FILES), list[str]())
         diff.missing.extend(_key_and_stamp(project.name, path, *stamps[path]) for path in part)
         to_read = [
@@ -269,10 +267,6 @@ def _scan_or_skip(project: Project, *, alone: bool) -> Scan | None:
         if alone:
             raise
         return None
-
-
-def _within(path: str, folders: Sequence[str]) -> bool:
-    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def _path_and_stamp(path: str, size: int, mtime: int, ctime: int) -> tuple[str, tuple[int, int, int]]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from handlers.scopes.entry_kinds import KINDS, index_text
-from handlers.scopes.results import VersionRow
+from handlers.scopes.results import VersionRow, pair
 from kernel.core.times import EPOCH, stored_time
 from kernel.search import index
 from kernel.search.ranked import ranked
@@ -59,14 +59,8 @@ def score(
         rest += RELATION_POINTS
     if relevance is not None:
         rest = _MAX_TEXT_SCORE * (_RELEVANCE_SHARE * relevance + _POINTS_SHARE * (rest + TEXT_POINTS) / _MAX_POINTS)
-    return round(rest + recency_points(age_days), _SCORE_DIGITS)
-
-
-def recency_points(age_days: float) -> float:
-    """Return `RECENCY_POINTS` for a new entry, falling linearly to 0 over `FRESH_DAYS`."""
-    if age_days >= FRESH_DAYS:
-        return 0.0
-    return RECENCY_POINTS if age_days <= 0 else RECENCY_POINTS * (1 - age_days / FRESH_DAYS)
+    freshness = min(1.0, max(0.0, 1 - age_days / FRESH_DAYS))
+    return round(rest + RECENCY_POINTS * freshness, _SCORE_DIGITS)
 
 
 def age_days(created_at: str, now: datetime) -> float:
@@ -159,11 +153,6 @@ class RankedCandidate(NamedTuple):
     depth: int
     seq: int
     candidate: Candidate
-
-
-class _TagOfEntry(NamedTuple):
-    entry_id: str
-    tag_id: str
 
 
 def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
@@ -394,7 +383,7 @@ def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
 def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
     relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
     tags_of: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.matching_tags", _TagOfEntry, ids=ids, tags=relevant):
+    for entry_id, tag_id in tx.all("scopes.query.matching_tags", pair, ids=ids, tags=relevant):
         tags_of[entry_id].add(tag_id)
     return tags_of
 

@@ -26,6 +26,7 @@ from handlers.scopes.results import (
     VersionRow,
     dumps,
     entry_and_version,
+    pair,
     to_versions,
 )
 from kernel.calls.dialect import Concept, IndexSource, Keys
@@ -51,11 +52,6 @@ class Latest(NamedTuple):
     id: str
     version_num: int
     created_at: str
-
-
-class _Place(NamedTuple):
-    id: str
-    scope: str
 
 
 def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
@@ -250,7 +246,7 @@ def _source(row: EntryRow, current: VersionRow) -> IndexSource:
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """Return the indexed texts of versions; an entry never leaves its scope."""
-    scopes = dict(tx.all("scopes.entries.scopes_of", _Place, ids=[text.key for text in texts]))
+    scopes = dict(tx.all("scopes.entries.scopes_of", pair, ids=[text.key for text in texts]))
     spaces = {kind.space for kind in KINDS.values()}
     return [PastSource(scopes.get(text.key, ""), text.text) if text.space in spaces else None for text in texts]
 

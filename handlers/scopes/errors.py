@@ -84,13 +84,11 @@ def argument_fault(error: ArgumentError) -> Fault:
         return invalid(error.field, f"{error.tool.name} has no such parameter for this action", error.hint + more)
     # The contract reports null and the empty string for a required argument as missing.
     empty = error.message.startswith(_EMPTY_STRING)
-    if (
-        error.problem == "missing"
-        or _GOT_NULL.match(error.message)
-        or (empty and error.field in _required_fields(error))
-    ):
+    missing = error.problem == "missing" or _GOT_NULL.match(error.message)
+    if missing or (empty and error.field in _required_fields(error)):
         return required(error.field)
-    fault = invalid(error.field, "must not be empty" if empty else _sentence(error.message), error.hint)
+    plain = error.message.replace("`", "").replace(" | null", "")
+    fault = invalid(error.field, "must not be empty" if empty else plain[:1].lower() + plain[1:], error.hint)
     return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if error.field in _SCOPE_FIELDS else fault
 
 
@@ -108,8 +106,3 @@ def _unknown_action(error: ArgumentError) -> Fault:
     actions = [*only, *(arm.__struct_config__.tag for arm in arms)]
     context = {"tool": error.tool.name, "field": "action", "action": name, "validActions": actions}
     return Fault("invalid", f"Unknown action for {error.tool.name}: {name}", UNKNOWN_ACTION, context)
-
-
-def _sentence(message: str) -> str:
-    plain = message.replace("`", "").replace(" | null", "")
-    return plain[:1].lower() + plain[1:]

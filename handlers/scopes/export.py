@@ -5,31 +5,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from handlers.scopes import results
 from handlers.scopes.entry_kinds import Kind
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_document import RelationItem
-from handlers.scopes.results import (
-    ENTRY_COLUMNS,
-    EntryRow,
-    Organization,
-    Project,
-    Session,
-    Tag,
-    VersionRow,
-    grouped,
-    loads,
-    row_factory,
-    to_entry,
-    to_version,
-)
+from handlers.scopes.results import EntryRow, VersionRow, entry_and_version, grouped, to_entry, to_version
 from kernel.store.transaction import Tx
 
 FORMAT = "1.0"
 Document = dict[str, Any]
-_org_row = row_factory(Organization, "metadata", loads)
-_project_row = row_factory(Project, "metadata", loads)
-_tag_row = row_factory(Tag, "is_predefined", bool)
-_session_row = row_factory(Session, "metadata", loads)
 
 
 class Selection(NamedTuple):
@@ -56,24 +40,18 @@ def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -
         kind.plural: _exported_entries(tx, kind, rows_by_kind[kind.plural], selection) for kind in selection.kinds
     }
     lists = {many: entries.get(many, []) for many in ("tools", "guidelines", "knowledge")}
-    scopes = _scopes(
-        tx, None if _is_unfiltered(selection) else [item.row for items in rows_by_kind.values() for item in items]
-    )
+    is_whole = selection.scope_type is None and selection.scope_id is None and selection.tags is None
+    scopes = _scopes(tx, None if is_whole else [item.row for items in rows_by_kind.values() for item in items])
     tagged_items = [*(item for items in lists.values() for item in items), *scopes["projects"]]
+    names = None if is_whole else sorted({name for item in tagged_items for name in item["tags"]})
     return {
         "version": FORMAT,
         "exportedAt": tx.now,
         "metadata": dict(metadata),
         "entries": lists,
         "scopes": scopes,
-        "tags": _custom_tags(
-            tx, None if _is_unfiltered(selection) else {name for item in tagged_items for name in item["tags"]}
-        ),
+        "tags": msgspec.to_builtins(tx.all("scopes.export.definitions", results.tag_row, names=names)),
     }
-
-
-def _is_unfiltered(selection: Selection) -> bool:
-    return selection.scope_type is None and selection.scope_id is None and selection.tags is None
 
 
 def _entries(tx: Tx, kind: Kind, selection: Selection) -> list[_EntryWithVersion]:
@@ -89,7 +67,7 @@ def _entries(tx: Tx, kind: Kind, selection: Selection) -> list[_EntryWithVersion
 
 
 def _entry_row(*columns: Any) -> _EntryWithVersion:
-    return _EntryWithVersion(EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:-1]), columns[-1])
+    return _EntryWithVersion(*entry_and_version(*columns[:-1]), columns[-1])
 
 
 def _exported_entries(tx: Tx, kind: Kind, entries: Sequence[_EntryWithVersion], selection: Selection) -> list[Document]:
@@ -108,11 +86,7 @@ def _exported_entries(tx: Tx, kind: Kind, entries: Sequence[_EntryWithVersion], 
 
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
-    return grouped(tx.all("scopes.export.tags", _tag_name, kind=kind, ids=ids))
-
-
-def _tag_name(entry_id: str, name: str) -> tuple[str, str]:
-    return entry_id, name
+    return grouped(tx.all("scopes.export.tags", results.pair, kind=kind, ids=ids))
 
 
 def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document]]:
@@ -133,11 +107,11 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
         return sorted(scope_id for scope_id in {*scope_ids, *above} if scope_id is not None)
 
     # Bottom up: sessions add their projects, and projects their organizations.
-    sessions = tx.all("scopes.export.sessions", _session_row, ids=ids_of("session"))
+    sessions = tx.all("scopes.export.sessions", results.session_row, ids=ids_of("session"))
     projects = tx.all(
-        "scopes.export.projects", _project_row, ids=ids_of("project", [row.project_id for row in sessions])
+        "scopes.export.projects", results.project_row, ids=ids_of("project", [row.project_id for row in sessions])
     )
-    orgs = tx.all("scopes.export.orgs", _org_row, ids=ids_of("org", [row.org_id for row in projects]))
+    orgs = tx.all("scopes.export.orgs", results.org_row, ids=ids_of("org", [row.org_id for row in projects]))
     ids = [row.id for row in projects]
     tags, relations = _tags(tx, "project", ids), _relations(tx, "project", ids)
     return {
@@ -148,10 +122,3 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
         ],
         "sessions": msgspec.to_builtins(sessions),
     }
-
-
-def _custom_tags(tx: Tx, names: set[str] | None) -> list[Document]:
-    """Return the tags of these names that are not predefined, by name; all of them for None."""
-    return msgspec.to_builtins(
-        tx.all("scopes.export.definitions", _tag_row, names=None if names is None else sorted(names))
-    )

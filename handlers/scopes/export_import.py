@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from handlers.scopes import errors as faults
 from handlers.scopes import markdown
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.export import FORMAT, Selection, export_document
 from handlers.scopes.field_types import Id, Label, Name, ScopeId, normal_name, validate
-from handlers.scopes.import_document import Problem, as_object, scope_keys
+from handlers.scopes.import_document import LeftOut, as_object, scope_keys
 from handlers.scopes.import_merge import OUTCOMES, ImportOptions, ImportState, Strategy, is_small, merge_document
 from handlers.scopes.inheritance import ScopeType, check_scope, check_scope_filter, required_scope_id
 from handlers.scopes.tags import id_by_name
@@ -106,13 +107,6 @@ class ImportCounts(Struct):
     skipped: int
 
 
-class LeftOut(Struct):
-    """An item that was left out, and the reason."""
-
-    entry: str
-    error: str
-
-
 class ImportResult(Struct, rename="camel"):
     """Result of import: what was written. `success` is false if no entry was, for the errors; then nothing changes."""
 
@@ -177,7 +171,7 @@ def _import_steps(request: Import, content: str | mmap) -> Steps[ImportResult]:
         for source, target in (request.scope_mapping or {}).items()
     }
     document = _read(content, request.format or "json", _max_separators(tx, request))
-    if isinstance(document, Problem):
+    if isinstance(document, LeftOut):
         return _import_result([document], None)
     _check_mapping_keys(document, request.scope_mapping or {})
     options = ImportOptions(
@@ -255,39 +249,39 @@ def _max_separators(tx: Tx, request: Import) -> int | None:
     return max(limit, len(request.content) // _CHARACTERS_PER_SEPARATOR)
 
 
-def _problems(document: Mapping[str, Any]) -> list[Problem]:
+def _problems(document: Mapping[str, Any]) -> list[LeftOut]:
     """Return a problem for each list of entries that is of no kind."""
     kinds = [kind.plural for kind in KINDS.values()]
     unknown = document["entries"].keys() - set(kinds)
-    return [Problem(f"entries.{name}", f"no such kind of entries: {', '.join(kinds)}") for name in sorted(unknown)]
+    return [LeftOut(f"entries.{name}", f"no such kind of entries: {', '.join(kinds)}") for name in sorted(unknown)]
 
 
-def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
-    """Return the document, its entries as lists by kind; a Problem for content that is none."""
+def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, Any] | LeftOut:
+    """Return the document, its entries as lists by kind; its problem for content that is none."""
     if shape == "markdown":
-        return Problem("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
+        return LeftOut("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
     if limit is not None and sum(str(content).count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
-        return Problem("parsing", _TOO_LARGE)
+        return LeftOut("parsing", _TOO_LARGE)
     try:
         if shape == "yaml":
             data: Any = yaml.read(str(content), limit and limit * _NODES_PER_SEPARATOR)
         else:
             data = _read_json(content)
     except _DECODE_ERRORS as error:
-        return Problem("parsing", f"Not readable as {shape.upper()}: {error}")
+        return LeftOut("parsing", f"Not readable as {shape.upper()}: {error}")
     lists = as_object(data).get("entries")
     if not isinstance(lists, dict):
-        return Problem("structure", "Missing entries object")
+        return LeftOut("structure", "Missing entries object")
     return _structure_problem(as_object(data)) or as_object(data)
 
 
-def _structure_problem(document: Mapping[str, Any]) -> Problem | None:
+def _structure_problem(document: Mapping[str, Any]) -> LeftOut | None:
     version = str(document.get("version", FORMAT))
     if version.partition(".")[0] != FORMAT.partition(".")[0]:
-        return Problem("version", f"{version} is not read, only {FORMAT}")
+        return LeftOut("version", f"{version} is not read, only {FORMAT}")
     for kind in KINDS.values():
         if not isinstance(document["entries"].get(kind.plural, []), list | None):
-            return Problem("structure", f"entries.{kind.plural} is not a list")
+            return LeftOut("structure", f"entries.{kind.plural} is not a list")
     return None
 
 
@@ -317,13 +311,12 @@ def _items(part: msgspec.Raw) -> list[msgspec.Raw] | Literal[False] | None:
         return False
 
 
-def _import_result(problems: list[Problem], state: ImportState | None, *, dry_run: bool = False) -> ImportResult:
+def _import_result(problems: list[LeftOut], state: ImportState | None, *, dry_run: bool = False) -> ImportResult:
     zero = dict.fromkeys(OUTCOMES, 0)
     details = {kind.plural: ImportCounts(**(state.counts[kind.plural] if state else zero)) for kind in KINDS.values()}
     created, updated, skipped = (sum(getattr(counts, name) for counts in details.values()) for name in OUTCOMES)
     success = state is not None and (not problems or created + updated + skipped > 0)
-    errors = [LeftOut(*problem) for problem in problems]
-    return ImportResult(success, created, updated, skipped, errors, details, True if dry_run else UNSET)
+    return ImportResult(success, created, updated, skipped, problems, details, True if dry_run else UNSET)
 
 
 def _strict_refusal(state: ImportState) -> Fault:
@@ -331,7 +324,7 @@ def _strict_refusal(state: ImportState) -> Fault:
     problems = [*state.conflicts, *state.problems]
     context = {
         "field": "content",
-        "errors": [problem._asdict() for problem in problems[:MAX_REASONS_SHOWN]],
+        "errors": [asdict(problem) for problem in problems[:MAX_REASONS_SHOWN]],
         "count": len(problems),
     }
     reasons = _reasons(problems)
@@ -340,7 +333,7 @@ def _strict_refusal(state: ImportState) -> Fault:
     return Fault("invalid", f"Nothing was imported, {reasons}", faults.MISSING, context)
 
 
-def _reasons(problems: Sequence[Problem]) -> str:
+def _reasons(problems: Sequence[LeftOut]) -> str:
     """Return the first problem, and the number of the others."""
     if not problems:
         return ""

@@ -20,7 +20,17 @@ from handlers.scopes.field_types import (
     validate,
 )
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, read_page, row_factory
+from handlers.scopes.results import (
+    Count,
+    Organization,
+    Project,
+    Session,
+    dumps,
+    org_row,
+    project_row,
+    read_page,
+    session_row,
+)
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
 from kernel.store import history
@@ -33,9 +43,6 @@ Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
 Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
 Status = Literal["completed", "discarded"]
 ParentId = Annotated[Id | None, Meta(description="Parent project ID")]
-_org_row = row_factory(Organization, "metadata", loads)
-_project_row = row_factory(Project, "metadata", loads)
-_session_row = row_factory(Session, "metadata", loads)
 
 
 class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -139,7 +146,7 @@ def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
         org = Organization(tx.new_id("org"), normal_name(request.name), tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", **asdict(org) | {"metadata": dumps(org.metadata)})
         return OrgCreated(True, org)
-    return OrgList(*read_page(tx, "scopes.hierarchy.orgs", "scopes.hierarchy.count_orgs", _org_row, request, 50))
+    return OrgList(*read_page(tx, "scopes.hierarchy.orgs", "scopes.hierarchy.count_orgs", org_row, request, 50))
 
 
 def memory_project(
@@ -153,14 +160,10 @@ def memory_project(
         return ProjectSaved(True, _update_project(tx, request))
     if isinstance(request, GetProject):
         return ProjectFound(_get_project(tx, request))
-    return _list_projects(tx, request)
-
-
-def _list_projects(tx: Tx, request: ListProjects) -> ProjectList:
     _check_parent(tx, "org", request.org_id)
     rows = "scopes.hierarchy.projects" if request.org_id is None else "scopes.hierarchy.projects_of_org"
-    count, filters = "scopes.hierarchy.count_projects", {"org_id": request.org_id}
-    return ProjectList(*read_page(tx, rows, count, _project_row, request, **filters))
+    count = "scopes.hierarchy.count_projects"
+    return ProjectList(*read_page(tx, rows, count, project_row, request, org_id=request.org_id))
 
 
 def _check_parent(tx: Tx, scope_type: str, scope_id: str | None) -> None:
@@ -173,7 +176,7 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
     _check_parent(tx, "org", request.org_id)
     row_columns = {"id": tx.new_id("proj"), "created_at": tx.now, "metadata": dumps(request.metadata)}
     columns = {**asdict(request), **name_key(request.name), **row_columns}
-    project = tx.one("scopes.hierarchy.add_project", _project_row, **columns)
+    project = tx.one("scopes.hierarchy.add_project", project_row, **columns)
     if project is None:
         raise _name_taken(tx, request.name, request.org_id)
     return project
@@ -184,7 +187,7 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
     check_changes(request)
     name = name_key(request.name) if request.name else {"name": None, "fold": None}
     changes = {**asdict(request), **name, "metadata": dumps(request.metadata), "now": tx.now}
-    after = tx.one("scopes.hierarchy.update_project", _project_row, **changes)
+    after = tx.one("scopes.hierarchy.update_project", project_row, **changes)
     # UPDATE OR IGNORE returns no row if another project has the name.
     if after is None:
         raise _name_taken(tx, request.name or "", before.org_id)
@@ -198,7 +201,7 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
     _check_parent(tx, "org", request.org_id)
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    projects = tx.all("scopes.hierarchy.projects_by_name", _project_row, **name_key(request.name))
+    projects = tx.all("scopes.hierarchy.projects_by_name", project_row, **name_key(request.name))
     matching = [project for project in projects if project.org_id == request.org_id]
     if not matching and request.org_id is None:
         if len(projects) > 1:
@@ -210,14 +213,14 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
 
 
 def _project_by_id(tx: Tx, project_id: str) -> Project:
-    project = tx.one("scopes.hierarchy.project", _project_row, id=project_id)
+    project = tx.one("scopes.hierarchy.project", project_row, id=project_id)
     if project is None:
         raise errors.not_found("Project", project_id)
     return project
 
 
 def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, **name_key(name))
+    same_name = tx.all("scopes.hierarchy.projects_by_name", project_row, **name_key(name))
     holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)
 
@@ -227,7 +230,7 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
     validate(request)
     if isinstance(request, EndSession):
         status = request.status or "completed"
-        closed_session = tx.one("scopes.hierarchy.end_session", _session_row, id=request.id, status=status, now=tx.now)
+        closed_session = tx.one("scopes.hierarchy.end_session", session_row, id=request.id, status=status, now=tx.now)
         if closed_session is None:
             raise _not_active(tx, request.id)
         tx.add_target(("scopes:sessions", request.id, "ended"))  # without a target an undo compares the whole index
@@ -240,11 +243,11 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         return SessionSaved(True, session)
     rows = "scopes.hierarchy.sessions" if request.project_id is None else "scopes.hierarchy.sessions_of_project"
     count, filters = "scopes.hierarchy.count_sessions", {"status": request.status, "project_id": request.project_id}
-    return SessionList(*read_page(tx, rows, count, _session_row, request, **filters))
+    return SessionList(*read_page(tx, rows, count, session_row, request, **filters))
 
 
 def _not_active(tx: Tx, session_id: str) -> Fault:
-    session = tx.one("scopes.hierarchy.session", _session_row, id=session_id)
+    session = tx.one("scopes.hierarchy.session", session_row, id=session_id)
     if session is None:
         return errors.not_found("Session", session_id)
     status, at = session.status, session.ended_at

@@ -126,8 +126,8 @@ SCOPES: Mapping[str, tuple[str, Any]] = {
 }
 
 
-class Problem(NamedTuple):
-    """An item that was left out of an import, and the reason."""
+class LeftOut(Struct):
+    """An item that was left out, and the reason."""
 
     entry: str
     error: str
@@ -139,7 +139,7 @@ class DocumentScopes(NamedTuple):
     orgs: list[OrgItem]
     projects: list[ProjectItem]
     sessions: list[SessionItem]
-    problems: list[Problem]
+    problems: list[LeftOut]
 
 
 def plain(raw: Any) -> Any:
@@ -223,14 +223,14 @@ def parse_scopes(raw: Any) -> DocumentScopes:
             try:
                 scopes[at].append(_as_stored(convert(item, shape)))
             except ValueError as error:
-                scopes.problems.append(Problem(f"{many}[{number}]", str(error)))
+                scopes.problems.append(LeftOut(f"{many}[{number}]", str(error)))
     return scopes
 
 
-def parse_tags(raw: Any) -> tuple[dict[str, TagItem], list[Problem]]:
+def parse_tags(raw: Any) -> tuple[dict[str, TagItem], list[LeftOut]]:
     """Return the tags that a document defines by their names, and the invalid tags."""
     tags: dict[str, TagItem] = {}
-    problems: list[Problem] = []
+    problems: list[LeftOut] = []
     for number, item in enumerate(as_list(raw)):
         try:
             tag: TagItem = _as_stored(convert(item, TagItem))
@@ -238,7 +238,7 @@ def parse_tags(raw: Any) -> tuple[dict[str, TagItem], list[Problem]]:
                 raise ValueError("Validation error: name - must not be blank")
             tags[tag.name] = tag
         except ValueError as error:
-            problems.append(Problem(f"tags[{number}]", str(error)))
+            problems.append(LeftOut(f"tags[{number}]", str(error)))
     return tags, problems
 
 

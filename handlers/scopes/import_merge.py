@@ -12,8 +12,8 @@ from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE, JSON_COLUMN
 from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.import_document import (
     DocumentScopes,
+    LeftOut,
     ParsedEntry,
-    Problem,
     ProjectItem,
     RelationItem,
     SessionItem,
@@ -28,8 +28,8 @@ from handlers.scopes.import_document import (
 )
 from handlers.scopes.inheritance import GLOBAL, LABELS, scope_exists, scope_key
 from handlers.scopes.relations import RELATION_SPACE, TARGET_LABELS, target_exists
-from handlers.scopes.results import EntryTag, Relation, Tag, dumps
-from handlers.scopes.tags import TAG_SPACE, id_by_name, tag_row
+from handlers.scopes.results import EntryTag, Relation, Tag, dumps, tag_row
+from handlers.scopes.tags import TAG_SPACE, id_by_name
 from kernel.store import history
 from kernel.store.long_work import Steps
 from kernel.store.progress import begin_steps, count_step
@@ -96,8 +96,8 @@ class ImportState(Struct):
     counts: dict[str, dict[str, int]]
     existing_entries: dict[str, ExistingEntry] = {}
     used_version_ids: set[str] = set()
-    conflicts: list[Problem] = []
-    problems: list[Problem] = []
+    conflicts: list[LeftOut] = []
+    problems: list[LeftOut] = []
     matched_ids: set[str] = set()
     taggings: list[Tagging] = []
     unchanged: list[tuple[str, str]] = []
@@ -120,10 +120,10 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
         for kind in KINDS.values()
         for number, raw_entry in enumerate(raw.get(kind.plural) or ())
     ]
-    ids, entry_scopes, problems = set[str](), set[str](), list[Problem]()
+    ids, entry_scopes, problems = set[str](), set[str](), list[LeftOut]()
     for start in range(0, len(items), _CHUNK):
         for item in _chunk(items, start, options.scope_mapping):
-            if isinstance(item, Problem):
+            if isinstance(item, LeftOut):
                 problems.append(item)
                 continue
             entry_scopes.add(scope_key(item.entry.scope_type, item.entry.scope_id))
@@ -165,12 +165,12 @@ def _import_entries(tx: Tx, state: ImportState, items: Sequence[Item]) -> Steps[
         tx = yield
 
 
-def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
+def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | LeftOut]:
     """Return the next entries of a document in their target scopes; for an invalid entry its problem."""
     return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
 
 
-def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | Problem:
+def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | LeftOut:
     kind, number, raw = item
     label = entry_label(kind, None, number)
     try:
@@ -178,7 +178,7 @@ def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry 
         label = entry_label(kind, data, number)
         return LabelledEntry(parse_entry(kind, data, scope_mapping), label)
     except (ValueError, msgspec.DecodeError) as error:
-        return Problem(label, str(error))
+        return LeftOut(label, str(error))
 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
@@ -204,7 +204,7 @@ def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> 
     """Writes one entry, or only counts it if the strategy keeps the existing entry."""
     entry, (kind, item), strategy = labelled_entry.entry, labelled_entry.entry[:2], state.options.strategy
     if problem := _scope_problem(tx, entry):
-        state.problems.append(Problem(labelled_entry.label, problem))
+        state.problems.append(LeftOut(labelled_entry.label, problem))
         return
     existing = _match(tx, state, entry)
     number = _create_entry(tx, state, entry) if existing is None else existing.id
@@ -213,7 +213,7 @@ def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> 
         state.new_ids[kind.name, item.id] = number
     if existing is not None and strategy == "error":
         where = scope_key(entry.scope_type, entry.scope_id)
-        state.conflicts.append(Problem(labelled_entry.label, f"{kind.label} already exists: {entry.name} in {where}"))
+        state.conflicts.append(LeftOut(labelled_entry.label, f"{kind.label} already exists: {entry.name} in {where}"))
         return
     if existing is not None and strategy == "skip":
         state.counts[kind.plural]["skipped"] += 1
@@ -390,7 +390,7 @@ def _priority(kind: Kind, priority: int | None) -> int | None:
     return None if kind is not GUIDELINE else DEFAULT_PRIORITY if priority is None else priority
 
 
-def _add_scopes(tx: Tx, scopes: DocumentScopes, ids: set[str] | None) -> list[Problem]:
+def _add_scopes(tx: Tx, scopes: DocumentScopes, ids: set[str] | None) -> list[LeftOut]:
     """Creates the missing scopes: those in `ids` (`project:ID`) with their parents, all for None.
 
     Existing scopes are not changed.
@@ -414,18 +414,18 @@ def _with_parents(scopes: DocumentScopes, ids: set[str]) -> DocumentScopes:
     return DocumentScopes(orgs, projects, sessions, [])
 
 
-def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> Problem | None:
+def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> LeftOut | None:
     label = f"project {project.name}"
     if scope_exists(tx, "project", project.id):
         return None
     if project.org_id is not None and not scope_exists(tx, "org", project.org_id):
-        return Problem(label, f"Organization not found: {project.org_id}")
+        return LeftOut(label, f"Organization not found: {project.org_id}")
     key = {**name_key(project.name), "org_id": project.org_id}
     same_name = [id_ for id_ in tx.all("scopes.import_merge.projects_by_name", str, **key) if id_ not in project_ids]
     # A project of the same name under another id: merging them by name would mix their entries.
     if same_name:
         hint = f'map "project:{project.id}" to project {same_name[0]} with scopeMapping'
-        return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
+        return LeftOut(label, f"Project already exists: {project.name}. Suggestion: {hint}")
     created_at = project.created_at or tx.now
     times = {
         "created_at": created_at,
@@ -436,10 +436,10 @@ def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> Pr
     return None
 
 
-def _add_session(tx: Tx, session: SessionItem) -> Problem | None:
+def _add_session(tx: Tx, session: SessionItem) -> LeftOut | None:
     project = session.project_id
     if project is not None and not scope_exists(tx, "project", project):
-        return Problem(f"session {session.name or session.id}", f"Project not found: {project}")
+        return LeftOut(f"session {session.name or session.id}", f"Project not found: {project}")
     row_columns = {"started_at": session.started_at or tx.now, "metadata": dumps(session.metadata)}
     tx.run("scopes.hierarchy.add_session", **asdict(session) | row_columns)
     return None
@@ -513,7 +513,7 @@ def _relate(tx: Tx, tagging: Tagging, state: ImportState, used_ids: set[str]) ->
         try:
             created_at = _checked_time(tx, link, target)
         except ValueError as error:
-            state.problems.append(Problem(tagging.label, str(error)))
+            state.problems.append(LeftOut(tagging.label, str(error)))
             continue
         number = link.id if link.id is not None and link.id not in used_ids else tx.new_id("rel")
         ends = {"source_type": tagging.kind, "source_id": tagging.id, "target_id": target}

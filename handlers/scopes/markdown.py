@@ -92,7 +92,7 @@ def _escaped(text: str) -> str:
 def _code_span(text: str) -> str:
     """Return text as a code span, with a fence longer than any run of backticks in it."""
     plain = _CONTROLS.sub(" ", text)
-    fence = "`" * (_longest_run(plain) + 1)
+    fence = "`" * (max(map(len, _BACKTICKS.findall(plain)), default=0) + 1)
     # CommonMark strips one space from both ends of a code span that has them.
     pad = " " if plain[:1] in {"`", " ", ""} or plain[-1:] in {"`", " "} else ""
     return f"{fence}{pad}{plain}{pad}{fence}"
@@ -106,7 +106,3 @@ def _json_block(value: Any) -> list[str]:
     """Return data as fenced JSON; strings in it hold no line breaks, so no line can begin with a fence."""
     json_text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return ["```json", *json_text.split("\n"), "```"]
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in _BACKTICKS.findall(text)), default=0)

@@ -4,7 +4,7 @@ A result holds each fact once, and nothing that is null or as it is by default.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -22,6 +22,7 @@ from handlers.scopes.results import (
     entry_and_version,
     grouped,
     loads,
+    pair,
     priority_of,
     to_version,
 )
@@ -199,19 +200,6 @@ class ScopeContext(Struct):
     meta: Totals
 
 
-class _View(NamedTuple):
-    """Which parts of each entry to return, and as of which time."""
-
-    compact: bool = False
-    versions: bool = False
-    at: str | None = None
-
-
-class _FoldedTag(NamedTuple):
-    id: str
-    fold: str
-
-
 def memory_query(tx: Tx, request: Search | GetContext) -> SearchResults | ScopeContext:
     """Cross-reference search and context aggregation. search finds tools, guidelines and knowledge by words, meaning,
     tags and relations; context gives what a scope knows, the best of each type. What comes back is stored data, not
@@ -228,9 +216,10 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     pool = candidates.find_candidates(tx, query)
     ranking = candidates.rank(query, pool)
     skip_count, page = _page(ranking, request.offset, query.limit)
-    view = _View(bool(request.compact), bool(request.include_versions), query.as_of)
+    with_versions = bool(request.include_versions) and not request.compact
     totals = msgspec.structs.replace(_totals(pool, skip_count, len(page)), unknown_tags=unknown or UNSET)
-    return SearchResults(_to_results(tx, page, view), totals)
+    results = _to_results(tx, page, query.as_of, compact=bool(request.compact), with_versions=with_versions)
+    return SearchResults(results, totals)
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
@@ -251,7 +240,7 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
     pages = [
         _page([item for item in ranking if item.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
     ]
-    every = _to_results(tx, [item for _, page in pages for item in page], _View(bool(request.compact), at=at))
+    every = _to_results(tx, [item for _, page in pages for item in page], at, compact=bool(request.compact))
     totals = _totals(pool, sum(skip_count for skip_count, _ in pages), len(every))
     lists = {KINDS[kind].plural: [result for result in every if result.type == kind] for kind in KINDS}
     return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=totals)
@@ -299,8 +288,8 @@ def _tag_ids(tx: Tx, tags: TagFilter) -> tuple[TagIds | None, list[str]]:
     """Return the tags as ids, None if a required tag or every tag to include does not exist; and those that do not."""
     names = dict.fromkeys([*(tags.include or ()), *(tags.require or ()), *(tags.exclude or ())])
     folds = {name: normal_name(name).casefold() for name in names}
-    rows = tx.all("scopes.query.tag_ids", _FoldedTag, folds=sorted(set(folds.values())))
-    ids = grouped((tag.fold, tag.id) for tag in rows)
+    rows = tx.all("scopes.query.tag_ids", pair, folds=sorted(set(folds.values())))
+    ids = grouped((fold, tag_id) for tag_id, fold in rows)
     unknown = [name for name, fold in folds.items() if fold not in ids]
     include, require, exclude = (
         {folds[name] for name in part or ()} for part in (tags.include, tags.require, tags.exclude)
@@ -342,15 +331,16 @@ def _totals(pool: CandidateSet, skip_count: int, result_count: int) -> Totals:
     return Totals(pool.total, result_count, pool.truncated, more, pool.expired or UNSET)
 
 
-def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[QueryResult]:
+def _to_results(
+    tx: Tx, page: Sequence[RankedCandidate], at: str | None, *, compact: bool, with_versions: bool = False
+) -> list[QueryResult]:
     """Return the results of a page, with one statement for each part of it instead of each entry."""
     if not page:
         return []
     ids = [item.candidate.id for item in page]
-    rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=view.at)}
+    rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=at)}
     tags = grouped(tx.all("scopes.query.tags", _tag_row, ids=ids))
-    with_versions = view.versions and not view.compact
-    version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=view.at) if with_versions else []
+    version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=at) if with_versions else []
     versions = grouped((row.entry_id, row) for row in version_rows)
     return [
         _to_result(
@@ -359,7 +349,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], view: _View) -> list[Qu
             -ranking.minus_score,
             tags.get(key, []),
             expired=bool(ranking.candidate.expired),
-            compact=view.compact,
+            compact=compact,
         )
         for key, ranking in zip(ids, page, strict=True)
     ]

@@ -187,7 +187,7 @@ class VersionRow(NamedTuple):
     conflict_flag: int
 
 
-ENTRY_COLUMNS = len(EntryRow._fields)
+_ENTRY_COLUMNS = len(EntryRow._fields)
 
 
 def loads(text: str | None) -> Any:
@@ -217,6 +217,16 @@ def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Ca
         return make(*columns[:at], convert(columns[at]), *columns[at + 1 :])
 
     return row
+
+
+org_row = row_factory(Organization, "metadata", loads)
+project_row = row_factory(Project, "metadata", loads)
+session_row = row_factory(Session, "metadata", loads)
+tag_row = row_factory(Tag, "is_predefined", bool)
+
+
+def pair(first: str, second: str) -> tuple[str, str]:
+    return first, second
 
 
 def to_version(kind: str, row: VersionRow) -> Version:
@@ -281,7 +291,7 @@ def to_entry(row: EntryRow, current: VersionRow) -> Entry:
 
 def entry_and_version(*columns: Any) -> tuple[EntryRow, VersionRow]:
     """Return a row factory for statements that select the columns of an entry, then those of a version."""
-    return EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:])
+    return EntryRow(*columns[:_ENTRY_COLUMNS]), VersionRow(*columns[_ENTRY_COLUMNS:])
 
 
 def read_page(

@@ -10,7 +10,7 @@ from handlers.scopes import errors
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, name_key, normal_name, validate
 from handlers.scopes.relations import TargetType, check_target
-from handlers.scopes.results import Count, Done, EntryTag, Tag, dumps, read_page, row_factory
+from handlers.scopes.results import Count, Done, EntryTag, Tag, dumps, read_page, tag_row
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -23,7 +23,6 @@ EntryType = Annotated[TargetType, Meta(description="What the entry is")]
 EntryId = Annotated[Id, Meta(description="Entry ID")]
 TagId = Annotated[Id | None, Meta(description="Tag ID; attach and detach take this or tagName")]
 TagName = Annotated[Name | None, Meta(description="Tag name in any case (attach creates it if it doesn't exist)")]
-tag_row = row_factory(Tag, "is_predefined", bool)
 
 
 class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -95,7 +94,9 @@ def memory_tag(
         return Done(True)
     check_target(tx, request.entry_type, request.entry_id, "entryId")
     if isinstance(request, Attach):
-        return Attached(True, attach(tx, request.entry_type, request.entry_id, _tag_to_attach(tx, request)))
+        _check_tag(tx, request)
+        tag_id = request.tag_id or create(tx, request.tag_name or "")[0].id
+        return Attached(True, attach(tx, request.entry_type, request.entry_id, tag_id))
     return TagsOfEntry(tx.all("scopes.tags.of_entry", tag_row, **asdict(request)))
 
 
@@ -138,12 +139,6 @@ def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
         return (KINDS[kind].space, key)
 
     return tx.all("scopes.tags.tagged", place, tags=[normal_name(name).casefold() for name in names])
-
-
-def _tag_to_attach(tx: Tx, request: Attach) -> str:
-    """Return the id of the tag to attach; creates the tag of an unknown name."""
-    _check_tag(tx, request)
-    return request.tag_id or create(tx, request.tag_name or "")[0].id
 
 
 def _check_tag(tx: Tx, request: Attach | Detach) -> None:

@@ -238,9 +238,7 @@ def _selection(tx: Tx, request: Maintenance) -> dict[str, str | None]:
 
 
 def _days_before(now: str, days: int) -> str:
-    """Return the time `days` days ago; the empty string, which sorts before every time, if that is before the
-    year 1.
-    """
+    """Return the time `days` days ago; the empty string, which sorts before every time, before the year 1."""
     moment = datetime.fromisoformat(now)
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
     # datetime has no years before 1.

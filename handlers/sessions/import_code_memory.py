@@ -94,7 +94,6 @@ def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
     if not isinstance(content, str) or not content.strip():
         return None
     priority = columns.get("priority")
-    low, high = memories.PRIORITY_RANGE
     return memories.MemoryRow(
         0,
         memories.session_as_stored(tx, _text(columns.get("session_id")).strip() or _DEFAULT_SESSION),
@@ -102,7 +101,7 @@ def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
         content,
         _text(columns.get("summary")) or summary.first_line(content),
         _text(columns.get("tags")) or summary.default_tags(content),
-        max(low, min(high, priority)) if isinstance(priority, int) and priority else 3,
+        memories.clamped_priority(priority if isinstance(priority, int) and priority else None),
         _metadata(columns.get("metadata")),
         _utc_time(columns.get("created_at")) or tx.now,
     )

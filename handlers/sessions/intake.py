@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from handlers.sessions import memories, removal, summary
-from kernel.core.text import stored_object
+from kernel.core.text import json_text, stored_object
 from kernel.memories.import_records import UPDATED, Record
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-_DEFAULT_PRIORITY = 3
 _NEVER = "~"  # sorts after every time, so that nothing is a duplicate: stored memories were left out before
 _SESSION = "imported"
 _REPLACED = "replaced by a later version"
@@ -65,11 +62,10 @@ def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
 def _origin_part(record: Record) -> str:
     """Return the beginning of the origin as the metadata holds it."""
     origin_fields = {name: record.origin[name] for name in ("system", "id", "exchange") if name in record.origin}
-    return f"{msgspec.json.encode(origin_fields).decode().removesuffix('}')},"  # the name of a file follows
+    return f"{json_text(origin_fields).removesuffix('}')},"  # the name of a file follows
 
 
 def _row(tx: Tx, record: Record) -> memories.MemoryRow:
-    low, high = memories.PRIORITY_RANGE
     update_note = {"updated": record.updated_at} if record.details.get("has_own_id") and record.updated_at else {}
     metadata = {**record.details.get("metadata", {}), "from": {**record.origin, **update_note}}
     return memories.MemoryRow(
@@ -79,8 +75,8 @@ def _row(tx: Tx, record: Record) -> memories.MemoryRow:
         record.text,
         record.title or summary.first_line(record.text),
         ", ".join(record.tags) or summary.default_tags(record.text),
-        max(low, min(high, record.details.get("priority", _DEFAULT_PRIORITY))),
-        msgspec.json.encode(metadata).decode(),
+        memories.clamped_priority(record.details.get("priority")),
+        json_text(metadata),
         record.created_at or tx.now,
     )
 

@@ -25,8 +25,7 @@ from kernel.store.transaction import Tx
 SPACE = "sessions"
 DELETED_SPACE = f"{SPACE}:imported"  # of the history: imported memories that have been deleted
 DUPLICATE_WINDOW_SECONDS = 300  # the time of the contract
-PRIORITY_RANGE = (1, 5)
-_DEFAULT_PRIORITY = 3
+PRIORITY = 3  # by default, from 1, the most important, to 5
 _IMPORTED = '"from":{'  # in the metadata of imported memories
 _OF_SESSION = "of session "
 _MAX_METADATA_DEPTH = 32  # levels of objects and lists
@@ -121,13 +120,15 @@ def remember(tx: Tx, request: Remember) -> Remembered:
         raise Fault("invalid", "content is required")
     if sensitive := sensitive_field(_searchable_fields(request, metadata)):
         return Remembered("skipped", f"sensitive: {sensitive}")
+    summary_text, tags = request.summary or "", request.tags or ""
     row = MemoryRow(
         0,
         session,
         request.kind,
         request.content,
-        *_summary_and_tags(request),
-        _clamped_priority(request),
+        summary_text if summary_text.strip() else summary.first_line(request.content),
+        tags if tags.strip() else summary.default_tags(request.content),
+        clamped_priority(request.priority),
         metadata,
         tx.now,
     )
@@ -216,9 +217,7 @@ def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def extra_index_text(row: MemoryRow) -> str:
-    """Return the text indexed as words beside the content: summary, tags and metadata, unless they are generated or
-    empty.
-    """
+    """Return the words indexed beside the content: summary, tags and metadata, unless generated or empty."""
     parts = (_given_summary(row), _given_tags(row), row.metadata if row.metadata != "{}" else "")
     return "\n".join(part for part in parts if part)
 
@@ -273,15 +272,6 @@ def time_before(now: str, seconds: float) -> str:
     return later(now, -timedelta(seconds=seconds))
 
 
-def _summary_and_tags(request: Remember) -> tuple[str, str]:
-    """Return summary and tags: the arguments, or generated from the content if they are empty."""
-    summary_text, tags = request.summary or "", request.tags or ""
-    return (
-        summary_text if summary_text.strip() else summary.first_line(request.content),
-        tags if tags.strip() else summary.default_tags(request.content),
-    )
-
-
 def _searchable_fields(request: Remember, metadata: str) -> dict[str, str]:
     """Return the texts of a call that must not hold a secret, by the name of their parameter."""
     return {
@@ -293,9 +283,8 @@ def _searchable_fields(request: Remember, metadata: str) -> dict[str, str]:
     }
 
 
-def _clamped_priority(request: Remember) -> int:
-    low, high = PRIORITY_RANGE
-    return _DEFAULT_PRIORITY if request.priority is None else max(low, min(high, request.priority))
+def clamped_priority(priority: int | None) -> int:
+    return PRIORITY if priority is None else max(1, min(5, priority))
 
 
 def _nesting_depth(value: Any) -> int:
@@ -309,9 +298,7 @@ def _nesting_depth(value: Any) -> int:
 
 
 def _prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[[Tx], Remember] | None:
-    """Return the generation of a missing summary by the configured model, which is too slow to run inside the write
-    lock.
-    """
+    """Return the generation of a missing summary by the configured model, too slow to run in the write lock."""
     model = None if request.summary else summary.configured_model(settings)
     texts = _searchable_fields(request, request.metadata_json or "")
     if model is None or not request.content.strip() or find_secret([*texts.values()]):

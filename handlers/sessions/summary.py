@@ -41,10 +41,10 @@ _model_lock = threading.Lock()  # the library is not safe to share between threa
 
 
 class SummaryModel(NamedTuple):
-    """A GGUF model and its parameters (the settings `CODE_MEMORY_SUMMARY_*`)."""
+    """A GGUF model and its parameters: the settings `CODE_MEMORY_SUMMARY_*`."""
 
-    path: str
-    context: int
+    model: str  # path
+    ctx: int
     threads: int
     max_tokens: int
     temperature: float
@@ -56,9 +56,7 @@ class SummaryModel(NamedTuple):
 
 
 def default_tags(content: str) -> str:
-    """Return the tags with at least one word in the content, in a fixed order, separated by commas; `general`
-    for none.
-    """
+    """Return the tags with a word in the content, in a fixed order, separated by commas; `general` for none."""
     start = content[:_TAG_SCAN_LENGTH]
     return ",".join(name for name, words in _TAG_PATTERNS.items() if words.search(start)) or _FALLBACK_TAG
 
@@ -79,30 +77,14 @@ def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
     """Return the configured model; None without a model or without llama-cpp-python."""
     if not settings["CODE_MEMORY_SUMMARY_MODEL"] or not has_library():
         return None
-    return SummaryModel(
-        settings["CODE_MEMORY_SUMMARY_MODEL"],
-        *(
-            settings[f"CODE_MEMORY_SUMMARY_{name}"]
-            for name in (
-                "CTX",
-                "THREADS",
-                "MAX_TOKENS",
-                "TEMPERATURE",
-                "TOP_P",
-                "REPEAT_PENALTY",
-                "GPU_LAYERS",
-                "MAX_CHARS",
-                "PROMPT",
-            )
-        ),
-    )
+    return SummaryModel(*(settings[f"CODE_MEMORY_SUMMARY_{name.upper()}"] for name in SummaryModel._fields))
 
 
 def model_summary(model: SummaryModel, content: str) -> str:
     """Return a summary by the model, at most 240 characters; the first line if the model fails or returns nothing."""
     try:
         with _model_lock:
-            library = _cached_model(model.path, model.context, model.threads, model.gpu_layers)
+            library = _cached_model(model.model, model.ctx, model.threads, model.gpu_layers)
             completion = library.create_completion(
                 _prompt(model, library, content),
                 max_tokens=model.max_tokens,
@@ -122,7 +104,7 @@ def _prompt(model: SummaryModel, library: Any, content: str) -> str:
     before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
     overhead = len(library.tokenize((before + after).encode()))
     tokens = library.tokenize(content.encode(), add_bos=False)
-    room = max(0, model.context - model.max_tokens - overhead - _SPARE_TOKENS)
+    room = max(0, model.ctx - model.max_tokens - overhead - _SPARE_TOKENS)
     if len(tokens) > room:
         content = library.detokenize(tokens[:room]).decode(errors="ignore")
     return f"{before}{content}{after}"

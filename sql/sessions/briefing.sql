@@ -17,4 +17,4 @@ WHERE
     AND session_id = :session_id
     AND kind = 'handoff'
     AND metadata ->> 'hook' = 1
-RETURNING id, session_id, content;
+RETURNING id, session_id, content, hash, metadata;
