@@ -42,11 +42,8 @@ class Filters(NamedTuple):
 
 def filter_after_search(filters: Filters) -> bool:
     """Return whether hits are filtered after the search, so that more candidates are needed."""
-    return (
-        filters.actor is not None
-        or bool(filters.after or filters.before or filters.folder)
-        or filters.tagged is not None
-    )
+    named = filters.actor is not None or filters.tagged is not None
+    return named or bool(filters.after or filters.before or filters.folder)
 
 
 def matches(filters: Filters, document: Document) -> bool:

@@ -4,7 +4,7 @@ A prompt is searched for and dropped; of a session nothing is stored but the sum
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Literal, get_args
 
 import msgspec
@@ -29,6 +29,7 @@ from kernel.calls.dialect import RestMethod
 from kernel.calls.settings import Setting, flag, setting
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault
+from kernel.core.times import later
 from kernel.memories import witness
 from kernel.memories.briefing import Handoff, HookSessions, Project
 from kernel.security.rules.secrets import find_secret
@@ -95,7 +96,7 @@ def session_start(tx: Tx, request: HookInput) -> HookOutput:
     """
     sessions, session, answer = _sessions(tx), _session(request), HookOutput(request.client, "session-start")
     last = sessions.get(session, tx.now).at if session else ""
-    if request.source == "resume" and last and _age(tx, last) < _PRIMED_AGAIN_AFTER:
+    if request.source == "resume" and last and later(last, _PRIMED_AGAIN_AFTER) > tx.now:
         return answer
     # A session that was compacted has the summary in its context.
     left_out = ("handoff",) if request.source == "compact" else ()
@@ -167,10 +168,6 @@ def _sessions(tx: Tx) -> HookSessions:
     sessions = tx.context.hook_sessions
     assert sessions is not None, "every open store has one"
     return sessions
-
-
-def _age(tx: Tx, at: str) -> timedelta:
-    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(at)
 
 
 def _handoff_text(request: HookInput) -> str:

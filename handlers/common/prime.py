@@ -84,8 +84,9 @@ def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
     """Return `prime` without some of its parts."""
     project = Project.at(request.root)
     remarks = [line for line in _remarks(tx, project) if line.part not in left_out]
-    lines = [*remarks, *_hits(tx, request.query, {line.id for line in remarks})]
-    lines = marked(tx, lines, request.mark)
+    ids = {line.id for line in remarks}
+    hits = hits_above(tx, request.query, "strong", MOST_HITS, ids) if request.query.strip() else []
+    lines = marked(tx, [*remarks, *hit_lines(hits)], request.mark)
     return compose(_intro(project), [*_note(tx, request), *lines], request.budget) if lines else Primed("", 0, [])
 
 
@@ -206,7 +207,3 @@ def _line(part: Part | str, document: Document, text: str, limit: int) -> _Line:
 
 def _item(text: str, document: Document) -> str:
     return fence.item(text, f"{document.space}/{document.key}", document.actor, document.updated_at)
-
-
-def _hits(tx: Tx, query: str, seen_ids: Collection[str]) -> list[_Line]:
-    return hit_lines(hits_above(tx, query, "strong", MOST_HITS, seen_ids)) if query.strip() else []

@@ -52,20 +52,15 @@ def _weights(request_weights: SignalWeights) -> index.Weights:
     """Return the weights for the index; with words or meaning alone, the rerank signals default to 0."""
     if not request_weights.words and not request_weights.meaning:
         raise Fault("invalid", "weights: words or meaning must be more than 0")
-    usual = (
-        index.Weights()
-        if request_weights.words > 0 and request_weights.meaning > 0
-        else index.Weights(late=0, neighbours=0)
-    )
+    are_both = request_weights.words > 0 and request_weights.meaning > 0
+    usual = index.Weights() if are_both else index.Weights(late=0, neighbours=0)
     late = usual.late if request_weights.late is None else request_weights.late
     neighbours = usual.neighbours if request_weights.neighbours is None else request_weights.neighbours
     return index.Weights(request_weights.words, request_weights.meaning, late, neighbours)
 
 
 def query_fingerprint(request: Recall) -> str:
-    """Return the parameters that determine the results and their order; a cursor is valid only for the same
-    fingerprint.
-    """
+    """Return the parameters that determine results and order: a cursor is valid only for the same."""
     fields = (request.query, request.dialects, request.spaces, request.scope, request.actor)
     hidden_kinds = (request.quarantined, request.expired)
     order = (request.floor, request.weights, request.half_life_days, request.alike, request.per_source)
@@ -259,9 +254,7 @@ def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ran
 def _reranked(
     tx: Tx, query: RecallQuery, candidates: Candidates, passing: index.Passing | None = None
 ) -> tuple[index.Ranking, int, int]:
-    """Return the ranking down to the floor, and of all candidates those that are distinct, and those below
-    the floor.
-    """
+    """Return the ranking down to the floor, and the numbers of distinct candidates and of those below it."""
     fusion, leaders = index.rerank(tx, query.request.query, candidates, query.weights, passing)
     distinct = len(fusion.scores) - len(leaders) + len({*leaders.values()})
     ranking = fusion.at_least(index.least(query.request.floor))

@@ -13,9 +13,7 @@ _IN, _END = b"a", b"a "
 
 
 def _only(characters: bytes) -> bytes:
-    """Return a table that makes one character of these bytes and a blank of every other, so that each run has
-    one end.
-    """
+    """Return a table that makes one character of these bytes and a blank of every other: a run has one end."""
     return bytes(_IN[0] if byte in characters else 32 for byte in range(256))
 
 

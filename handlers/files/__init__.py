@@ -38,11 +38,7 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return `Error: ...` as plain text, a few messages without the prefix; of a REST method `{"type", "message"}`, and
-    the details of a conflict.
-
-    The edge wraps the error of a REST method with the id of the request.
-    """
+    """Return `Error: ...` as plain text, of a REST method `{"type", "message"}`, which the edge wraps."""
     if fault.tool not in _REST:
         prefix = "" if fault.label == NO_PREFIX else "Error: "
         return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)

@@ -14,9 +14,7 @@ def compose(text: str, name: str) -> ToolCall:
 
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
-    """Return the content of a file, with str_replace of all of it and delete; of other stores with their REST
-    methods.
-    """
+    """Return the content of a file, with the commands of the tool; of other stores with REST methods."""
     store = space.removeprefix("files:")
     record = records.by_id(tx, store, key)
     if record is None:

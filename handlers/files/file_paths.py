@@ -15,9 +15,7 @@ _INVISIBLE = {"Cc", "Cf", "Zl", "Zp"}
 
 
 def store_path(path: str) -> str:
-    """Return the path in the store: NFC, without empty and `.` segments; empty for the root. Raises
-    Fault("invalid").
-    """
+    """Return the path in the store: NFC, without empty and `.` segments; empty for the root; or raises Fault."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise Fault("invalid", f"Path must start with /memories, got: {path}")
     segments = [

@@ -41,9 +41,7 @@ def _result(result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the contract's error object: error, code, and any context; a result that was rolled back as it
-    is.
-    """
+    """Return the contract's error object: error, code, and any context; a rolled back result as it is."""
     if fault.label == errors.ROLLED_BACK:
         return _result(fault.context["result"])
     body: dict[str, Any] = {"error": fault.message, "code": fault.label or errors.LABELS.get(fault.code, "E5000")}

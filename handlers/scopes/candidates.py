@@ -69,9 +69,7 @@ def age_days(created_at: str, now: datetime) -> float:
 
 
 def cosine(similarity: float) -> float:
-    """Return the cosine for a similarity in [0, 1]: .5 is between related and unrelated texts, a logistic
-    elsewhere.
-    """
+    """Return the cosine for a similarity in [0, 1], by a logistic: .5 is between related and unrelated texts."""
     if not 0 < similarity < 1:
         return 2 * similarity - 1
     return _EVEN_COSINE + _COSINE_SCALE * math.log(similarity / (1 - similarity))
@@ -222,9 +220,7 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
-    """Return the same as of a time: the first unchanged entries of both orders, and all that were deactivated since
-    or given another category or priority.
-    """
+    """Return the same as of a time: the first unchanged entries of both orders, and all that have changed since."""
     where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
     excluded_tags = sorted(query.tags.exclude) if query.tags.exclude else None
     params = {**where, "excluded": excluded_tags, "limit": query.limit}
@@ -298,9 +294,7 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
 
 
 def _relevance(best: Sequence[index.Scored], ranks: Mapping[str, float]) -> dict[str, float]:
-    """Return the evidence of each entry: that of all signals for the best, for the others that of their words, and no
-    more.
-    """
+    """Return the evidence of each entry: that of all signals for the best, that of their words for the others."""
     scores = {item.hit.id: item.score for item in best}
     most = index.Weights().words * min(scores.values(), default=1.0) / max(ranks.values(), default=1.0)
     return {key: most * rank for key, rank in ranks.items()} | scores

@@ -190,9 +190,7 @@ def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
 
 
 def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
-    """Return an entry, active or not, with its current version or that of the time `at`; raises a Fault if there is
-    none.
-    """
+    """Return an entry, active or not, with its current version or that of the time `at`; or raises a Fault."""
     if at is None:
         pair = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
     else:

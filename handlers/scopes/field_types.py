@@ -96,9 +96,7 @@ def end_time(field: str, text: str) -> str | None:
 
 
 def normal_name(name: str) -> str:
-    """Return a name as it is stored: composed (NFC), without blanks at its ends and without characters that
-    never show.
-    """
+    """Return a name as it is stored: composed (NFC), without blanks at its ends and invisible characters."""
     return _INVISIBLE.sub("", unicodedata.normalize("NFC", name)).strip()
 
 

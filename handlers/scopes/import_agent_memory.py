@@ -211,10 +211,7 @@ def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: st
 
 
 def _import_tags_and_relations(source: ExternalDatabase, remarks: list[str]) -> Steps[dict[str, int]]:
-    """Imports tags, their attachments, and relations. The number of new rows of each.
-
-    A tag is identified by its name in any case.
-    """
+    """Imports tags, which are the same by name in any case, attachments, and relations; counts the new rows."""
     ids: dict[str | None, str] = {}
     tags = yield from _sum_rows(source.rows("tags"), partial(_import_tag, ids))
     missing_counts: Counter[str] = Counter()
@@ -315,9 +312,7 @@ def _real_number(row: Row, column: str, default: float) -> float:
 
 
 def _json(row: Row, column: str) -> str | None:
-    """Return a JSON column as compact JSON text; invalid JSON, or JSON nested too deep to be exported, becomes a
-    string.
-    """
+    """Return a JSON column as compact JSON text; invalid or too deeply nested JSON becomes a string."""
     value = _text(row, column)
     if value is None:
         return None

@@ -312,9 +312,7 @@ def _is_same_version(left: VersionItem, right: VersionItem) -> bool:
 
 
 def _same_twice(kind: Kind, version: VersionItem, current: VersionItem) -> VersionItem:
-    """Return a version that the document holds twice; raises ValueError for a field that was edited in one
-    place only.
-    """
+    """Return a version that the document holds twice; raises ValueError for a field that differs."""
     fields: dict[str, Any] = {}
     for field, wire in zip(version.__struct_fields__, version.__struct_encode_fields__, strict=True):
         listed_value, current_value = getattr(version, field), getattr(current, field)

@@ -391,10 +391,7 @@ def _priority(kind: Kind, priority: int | None) -> int | None:
 
 
 def _add_scopes(tx: Tx, scopes: DocumentScopes, ids: set[str] | None) -> list[LeftOut]:
-    """Creates the missing scopes: those in `ids` (`project:ID`) with their parents, all for None.
-
-    Existing scopes are not changed.
-    """
+    """Creates the missing scopes: those in `ids` (`project:ID`) with their parents, all for None."""
     chosen_scopes = scopes if ids is None else _with_parents(scopes, ids)
     for org in chosen_scopes.orgs:
         row_columns = {"created_at": org.created_at or tx.now, "metadata": dumps(org.metadata)}
@@ -502,10 +499,7 @@ def _attach(tx: Tx, tagging: Tagging, tags: Sequence[str]) -> int:
 
 
 def _relate(tx: Tx, tagging: Tagging, state: ImportState, used_ids: set[str]) -> int:
-    """Adds the relations of one item. The number of those added and removed.
-
-    `used_ids` are relation ids that are taken.
-    """
+    """Adds the relations of one item, under ids that are not in `used_ids`. The number added and removed."""
     change_count = 0
     current_ids: list[str] = []
     for link in tagging.relations or ():

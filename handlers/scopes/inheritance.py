@@ -38,9 +38,7 @@ def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool 
 
 
 def required_scope_id(scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
-    """Return the id of a scope: None for global; raises a Fault if global has an id, or if another type of scope has
-    none.
-    """
+    """Return the id of a scope, None for global; raises a Fault for an id of global, and for none of another."""
     if scope_type == GLOBAL:
         check_no_global_id(scope_type, scope_id, field)
         return None

@@ -179,9 +179,7 @@ def _check_path(path: str) -> None:
 
 
 def accepts(path: str, agent: str) -> bool:
-    """Return whether these tools would accept a lock of this path and holder; a lock they reject could not be
-    released.
-    """
+    """Return whether these tools accept this path and holder; another lock could not be released."""
     fits = len(path) <= MAX_PATH_LENGTH and len(agent) <= MAX_AGENT_LENGTH and bool(agent.strip())
     plain = not any(letter in path for letter in "\0\r\n") and "\0" not in agent
     return fits and plain and bool(_ABSOLUTE_PATH.match(path)) and not _PARENT_SEGMENT.search(path)

@@ -3,7 +3,7 @@
 A result holds each fact once, and nothing that is null or as it is by default.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -247,9 +247,7 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
 
 
 def _entry_query(tx: Tx, request: Search) -> tuple[EntryQuery | None, list[str]]:
-    """Return the request as a query, None if a required tag does not exist and no entry can match; and the tags that do
-    not exist.
-    """
+    """Return the request as a query, None if no entry has the required tags; and the tags that do not exist."""
     at = timestamp("asOf", request.as_of)
     scopes, related_ids = _searched_scopes(tx, request.scope), _related_ids(tx, request.related_to)
     tags, unknown = _tag_ids(tx, request.tags) if request.tags else (TagIds(), [])
@@ -343,15 +341,8 @@ def _to_results(
     version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=at) if with_versions else []
     versions = grouped((row.entry_id, row) for row in version_rows)
     return [
-        _to_result(
-            *rows[key],
-            versions.get(key),
-            -ranking.minus_score,
-            tags.get(key, []),
-            expired=bool(ranking.candidate.expired),
-            compact=compact,
-        )
-        for key, ranking in zip(ids, page, strict=True)
+        _to_result(*rows[item.candidate.id], item, versions.get(item.candidate.id), tags, compact=compact)
+        for item in page
     ]
 
 
@@ -362,20 +353,19 @@ def _tag_row(entry_id: str, tag_id: str, name: str) -> tuple[str, TagRef]:
 def _to_result(
     row: EntryRow,
     current: VersionRow,
+    ranking: RankedCandidate,
     versions: list[VersionRow] | None,
-    score: float,
-    tags: list[TagRef],
+    tags_of: Mapping[str, list[TagRef]],
     *,
-    expired: bool,
     compact: bool,
 ) -> QueryResult:
     """Return an entry; of a compact result its name, category and priority, and the names of its tags."""
+    tags, expired = tags_of.get(row.id, []), bool(ranking.candidate.expired) or UNSET
     priority = priority_of(row.priority) if row.kind == "guideline" else None
     entry = FoundEntry(category=row.category, priority=priority)
     setattr(entry, "title" if row.kind == "knowledge" else "name", row.name)
-    result = QueryResult(
-        type=row.kind, id=row.id, scope_type=row.scope_type, score=score, expired=expired or UNSET, tags=tags
-    )
+    score = -ranking.minus_score
+    result = QueryResult(type=row.kind, id=row.id, scope_type=row.scope_type, score=score, expired=expired, tags=tags)
     setattr(result, row.kind, entry)
     if compact:
         result.tags = [tag.name for tag in tags] or UNSET

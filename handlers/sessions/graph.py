@@ -270,10 +270,7 @@ def index_entities(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def delete_of_memories(tx: Tx, memories: Sequence[int], operation: str | None = None) -> None:
-    """Delete the rows of these memories alone: observations, then relations and entities without other sources.
-
-    With an operation the history keeps the entities.
-    """
+    """Delete the rows of these memories alone; with an operation the history keeps the entities."""
     ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories) if operation else []
     texts = {row.id: _index_text(row) for row in tx.each("sessions.graph.index_texts", _EntityText, ids=ids)}
     # Observations and relations first: an entity is deleted only when nothing refers to it any more.
@@ -299,10 +296,7 @@ def observations_of(tx: Tx, number: int) -> list[str]:
 
 
 def delete_observation(tx: Tx, number: int, text: str) -> tuple[str, str] | None:
-    """Deletes an observation of an entity, of any memory. Return the text of the entity before and after.
-
-    None if there is none of this text.
-    """
+    """Deletes an observation of an entity. Return the text of the entity before and after; None for no such text."""
     before = tx.one("sessions.graph.index_texts", _EntityText, ids=[number])
     if before is None or not tx.run("sessions.graph.delete_observation", id=number, content=text):
         return None
@@ -357,9 +351,7 @@ def _source(row: _EntityText) -> IndexSource:
 
 
 def checked_name(field: str, text: str) -> str:
-    """Return the name without surrounding blanks; raises a Fault for an empty name or a name with unprintable
-    characters.
-    """
+    """Return the name without surrounding blanks; raises a Fault for an empty or unprintable name."""
     name = text.strip()
     if not name:
         raise Fault("invalid", f"{field} is required")

@@ -104,7 +104,7 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
         )
     if space != graph.ENTITY_SPACE or not graph.exists(tx, number):
         return None
-    relations = tx.all("sessions.graph.relations_of", _Relation, entity_id=number, limit=MOST_LINKS)
+    relations = tx.all("sessions.graph.relations_of", _Relation, id=number, limit=MOST_LINKS)
     mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
     links = [_neighbour(number, relation) for relation in relations]
     links += [Neighbour("tells of", False, memories.SPACE, str(memory)) for memory in mentioning]

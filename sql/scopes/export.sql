@@ -44,27 +44,23 @@ CROSS JOIN scopes_relation AS r ON r.source_id = i.value AND r.source_type = :ki
 ORDER BY r.seq;
 
 -- name: orgs
-SELECT id, name, created_at, metadata
-FROM scopes_org
+SELECT id, name, created_at, metadata FROM scopes_org
 WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
 ORDER BY seq;
 
 -- name: projects
-SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
-FROM scopes_project
+SELECT {project} FROM scopes_project
 WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
 ORDER BY seq;
 
 -- name: sessions
-SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-FROM scopes_session
+SELECT {session} FROM scopes_session
 WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
 ORDER BY seq;
 
 -- name: definitions
 -- The tags that are not predefined.
-SELECT id, name, category, is_predefined, description, created_at
-FROM scopes_tag
+SELECT {tag} FROM scopes_tag
 WHERE
     name NOT IN (SELECT name FROM scopes_predefined_tag)
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))

@@ -1,3 +1,9 @@
+-- fragment: project
+id, org_id, name, description, root_path, created_at, updated_at, metadata;
+
+-- fragment: session
+id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata;
+
 -- fragment: changes
 -- The changes of a project whose new name is free in its organization.
 SET name = coalesce(:name, name),
@@ -17,7 +23,7 @@ WHERE
             WHERE o.fold = :fold AND coalesce(o.org_id, '') = coalesce(scopes_project.org_id, '')
         )
     )
-RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+RETURNING {project};
 
 -- name: add_org
 INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :created_at, :metadata)
@@ -35,32 +41,25 @@ WHERE
         SELECT 1 FROM scopes_project WHERE fold = :fold AND coalesce(org_id, '') = coalesce(:org_id, '')
     )
 ON CONFLICT DO NOTHING
-RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+RETURNING {project};
 
 -- name: project
-SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
-FROM scopes_project
-WHERE id = :id;
+SELECT {project} FROM scopes_project WHERE id = :id;
 
 -- name: projects_by_name
 -- Projects of a name, in any organization.
-SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
-FROM scopes_project
+SELECT {project} FROM scopes_project
 WHERE fold = :fold
 ORDER BY twin, seq;
 
 -- name: projects
-SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
-FROM scopes_project
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
+SELECT {project} FROM scopes_project
+ORDER BY seq LIMIT :limit OFFSET :offset;
 
 -- name: projects_of_org
-SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
-FROM scopes_project
+SELECT {project} FROM scopes_project
 WHERE org_id = :org_id
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
+ORDER BY seq LIMIT :limit OFFSET :offset;
 
 -- name: update_project
 -- Returns no row if another project of the organization has the name.
@@ -75,34 +74,27 @@ SELECT count(*) FROM scopes_org;
 SELECT count(*) FROM scopes_project WHERE :org_id IS NULL OR org_id = :org_id;
 
 -- name: add_session
-INSERT INTO scopes_session (
-    id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-)
+INSERT INTO scopes_session ({session})
 VALUES (:id, :project_id, :name, :purpose, :agent_id, :status, :started_at, :ended_at, :metadata)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: end_session
 -- No row for a session that was ended before.
 UPDATE scopes_session SET status = :status, ended_at = :now WHERE id = :id AND ended_at IS NULL
-RETURNING id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata;
+RETURNING {session};
 
 -- name: session
-SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-FROM scopes_session WHERE id = :id;
+SELECT {session} FROM scopes_session WHERE id = :id;
 
 -- name: sessions
-SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-FROM scopes_session
+SELECT {session} FROM scopes_session
 WHERE :status IS NULL OR status = :status
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
+ORDER BY seq LIMIT :limit OFFSET :offset;
 
 -- name: sessions_of_project
-SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-FROM scopes_session
+SELECT {session} FROM scopes_session
 WHERE project_id = :project_id AND (:status IS NULL OR status = :status)
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
+ORDER BY seq LIMIT :limit OFFSET :offset;
 
 -- name: count_sessions
 -- The sessions of a project, or all for null.

@@ -71,7 +71,7 @@ SELECT r.id FROM json_each(:ids) AS i CROSS JOIN scopes_relation AS r ON r.id = 
 -- name: detach_others
 DELETE FROM scopes_entry_tag
 WHERE entry_id = :id AND entry_type = :kind AND tag_id NOT IN (SELECT value FROM json_each(:tags))
-RETURNING id, entry_type, entry_id, tag_id, created_at;
+RETURNING {entry_tag};
 
 -- name: delete_other_relations
 DELETE FROM scopes_relation

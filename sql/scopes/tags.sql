@@ -1,38 +1,40 @@
+-- fragment: tag
+id, name, category, is_predefined, description, created_at;
+
+-- fragment: entry_tag
+id, entry_type, entry_id, tag_id, created_at;
+
 -- name: add
 -- Returns the row only if neither the id nor the name was taken.
 INSERT INTO scopes_tag (id, name, fold, category, is_predefined, description, created_at)
 VALUES (:id, :name, :fold, :category, :is_predefined, :description, :created_at)
 ON CONFLICT DO NOTHING
-RETURNING id, name, category, is_predefined, description, created_at;
+RETURNING {tag};
 
 -- name: by_name
 -- In any case; the spelling itself first, since an imported database may have several.
-SELECT id, name, category, is_predefined, description, created_at
-FROM scopes_tag
+SELECT {tag} FROM scopes_tag
 WHERE fold = :fold
 ORDER BY name <> :name, seq
 LIMIT 1;
 
 -- name: get
-SELECT id, name, category, is_predefined, description, created_at FROM scopes_tag WHERE id = :id;
+SELECT {tag} FROM scopes_tag WHERE id = :id;
 
 -- name: list
-SELECT id, name, category, is_predefined, description, created_at
-FROM scopes_tag
+SELECT {tag} FROM scopes_tag
 WHERE (:category IS NULL OR category = :category) AND (:is_predefined IS NULL OR is_predefined = :is_predefined)
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
+ORDER BY seq LIMIT :limit OFFSET :offset;
 
 -- name: attach
 -- Returns the row only if the tag was not attached yet.
-INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at)
+INSERT INTO scopes_entry_tag ({entry_tag})
 VALUES (:id, :entry_type, :entry_id, :tag_id, :created_at)
 ON CONFLICT DO NOTHING
-RETURNING id, entry_type, entry_id, tag_id, created_at;
+RETURNING {entry_tag};
 
 -- name: attachment
-SELECT id, entry_type, entry_id, tag_id, created_at
-FROM scopes_entry_tag
+SELECT {entry_tag} FROM scopes_entry_tag
 WHERE entry_id = :entry_id AND entry_type = :entry_type AND tag_id = :tag_id;
 
 -- name: detach
@@ -49,18 +51,17 @@ WHERE entry_id = :entry_id AND entry_type = :entry_type
             LIMIT 1
         )
     )
-RETURNING id, entry_type, entry_id, tag_id, created_at;
+RETURNING {entry_tag};
 
 -- name: of_entry
-SELECT t.id, t.name, t.category, t.is_predefined, t.description, t.created_at
+SELECT t.{tag}
 FROM scopes_entry_tag AS m
 JOIN scopes_tag AS t ON t.id = m.tag_id
 WHERE m.entry_id = :entry_id AND m.entry_type = :entry_type
 ORDER BY m.seq;
 
 -- name: count
-SELECT count(*)
-FROM scopes_tag
+SELECT count(*) FROM scopes_tag
 WHERE (:category IS NULL OR category = :category) AND (:is_predefined IS NULL OR is_predefined = :is_predefined);
 
 -- name: tagged

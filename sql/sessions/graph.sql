@@ -1,3 +1,9 @@
+-- fragment: of_entity
+-- The relations from and to an entity.
+SELECT id FROM sessions_relation WHERE source_id = :id
+UNION
+SELECT id FROM sessions_relation WHERE target_id = :id;
+
 -- name: memory_id
 SELECT id FROM sessions_memory WHERE id = :id;
 
@@ -93,11 +99,7 @@ LIMIT :limit;
 -- The newest relations from and to an entity.
 SELECT r.relation_type, r.source_id, r.target_id
 FROM sessions_relation AS r
-WHERE r.id IN (
-    SELECT id FROM sessions_relation WHERE source_id = :entity_id
-    UNION
-    SELECT id FROM sessions_relation WHERE target_id = :entity_id
-)
+WHERE r.id IN ({of_entity})
 ORDER BY r.id DESC
 LIMIT :limit;
 
@@ -155,18 +157,12 @@ CROSS JOIN sessions_entity AS e ON e.id = i.value;
 
 -- name: by_name_nocase
 -- Entities of this name, in any case.
-SELECT id, name, entity_type, created_at
-FROM sessions_entity
-WHERE name = :name COLLATE NOCASE
-ORDER BY id DESC
-LIMIT :limit;
+SELECT id, name, entity_type, created_at FROM sessions_entity
+WHERE name = :name COLLATE NOCASE ORDER BY id DESC LIMIT :limit;
 
 -- name: name_contains
-SELECT id, name, entity_type, created_at
-FROM sessions_entity
-WHERE instr(lower(name), lower(:part)) > 0
-ORDER BY id DESC
-LIMIT :limit;
+SELECT id, name, entity_type, created_at FROM sessions_entity
+WHERE instr(lower(name), lower(:part)) > 0 ORDER BY id DESC LIMIT :limit;
 
 -- name: delete_observations
 -- Returns the entities of the deleted observations.
@@ -206,20 +202,10 @@ DELETE FROM sessions_observation WHERE entity_id = :id;
 
 -- name: delete_relation_memories_of
 -- Of the relations from and to an entity.
-DELETE FROM sessions_relation_memory
-WHERE relation_id IN (
-    SELECT id FROM sessions_relation WHERE source_id = :id
-    UNION
-    SELECT id FROM sessions_relation WHERE target_id = :id
-);
+DELETE FROM sessions_relation_memory WHERE relation_id IN ({of_entity});
 
 -- name: delete_relations_of
-DELETE FROM sessions_relation
-WHERE id IN (
-    SELECT id FROM sessions_relation WHERE source_id = :id
-    UNION
-    SELECT id FROM sessions_relation WHERE target_id = :id
-);
+DELETE FROM sessions_relation WHERE id IN ({of_entity});
 
 -- name: delete_entity
 DELETE FROM sessions_entity WHERE id = :id;
