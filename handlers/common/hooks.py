@@ -10,21 +10,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from handlers.common import fence
-from handlers.common.prime import (
-    DEFAULT_TOKENS,
-    LEAST_TOKENS,
-    MOST_HITS,
-    PROMPT_FLOOR,
-    Mark,
-    Prime,
-    compose,
-    hit_lines,
-    hits_above,
-    marked,
-    prime,
-    primed,
-)
+from handlers.common import fence, prime
 from kernel.calls.dialect import RestMethod
 from kernel.calls.settings import Setting, flag, setting
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
@@ -77,8 +63,8 @@ class HookInput(Struct):
     compact_summary: Text = None
     root: Text = None
     intro: Text = None
-    mark: Mark = ""
-    budget: Annotated[int, Meta(ge=LEAST_TOKENS, le=DEFAULT_TOKENS)] = DEFAULT_TOKENS
+    mark: prime.Mark = ""
+    budget: Annotated[int, Meta(ge=prime.LEAST_TOKENS, le=prime.DEFAULT_TOKENS)] = prime.DEFAULT_TOKENS
 
 
 class HookOutput(Struct):
@@ -100,8 +86,8 @@ def session_start(tx: Tx, request: HookInput) -> HookOutput:
         return answer
     # A session that was compacted has the summary in its context.
     left_out = ("handoff",) if request.source == "compact" else ()
-    prime_request = Prime(_folder(request), budget=request.budget, intro=request.intro or "", mark=request.mark)
-    lines = primed(tx, prime_request, left_out)
+    prime_request = prime.Prime(_folder(request), budget=request.budget, intro=request.intro or "", mark=request.mark)
+    lines = prime.primed(tx, prime_request, left_out)
     if session:
         sessions.start(session, tx.now, prime_request.root, lines.ids)
     answer.text, answer.ids = lines.text, lines.ids
@@ -119,8 +105,8 @@ def first_prompt(tx: Tx, request: HookInput) -> HookOutput:
     ids = _sessions(tx).take_prompt(session, tx.now)
     if ids is None:
         return answer
-    hits = hits_above(tx, prompt, PROMPT_FLOOR, MOST_HITS, ids)
-    lines = compose(_ABOUT_PROMPT, marked(tx, hit_lines(hits), request.mark), _PROMPT_TOKENS)
+    hits = prime.hits_above(tx, prompt, prime.PROMPT_FLOOR, prime.MOST_HITS, ids)
+    lines = prime.compose(_ABOUT_PROMPT, prime.marked(tx, prime.hit_lines(hits), request.mark), _PROMPT_TOKENS)
     answer.text, answer.ids = lines.text, lines.ids
     return answer
 
@@ -195,7 +181,7 @@ METHODS: tuple[RestMethod, ...] = (
         write(post_compact, Hints(destructive=True), permission="write", hooks=Hooks(texts=_texts_to_embed)),
     ),
     _method("session-end", read(session_end, permission="read")),
-    RestMethod("POST", "/prime", read(prime, permission="read")),
+    RestMethod("POST", "/prime", read(prime.prime, permission="read")),
 )
 
 

@@ -4,20 +4,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct, field
 
-from handlers.files import records
-from handlers.files.memory_stores import (
-    FIRST,
-    Limit,
-    PageToken,
-    StoreId,
-    Time,
-    View,
-    bounds,
-    existing,
-    mark_of,
-    page_size,
-    token,
-)
+from handlers.files import memory_stores, records
+from handlers.files.memory_stores import FIRST, Limit, PageToken, StoreId, Time, View, bounds, existing, mark_of
 from handlers.files.stored_memories import MemoryId
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import exclusive, read
@@ -106,7 +94,7 @@ class _Row(NamedTuple):
 
 def list_memory_versions(tx: Tx, request: ListVersions) -> VersionPage:
     """List the versions of the memories of a store, the newest first."""
-    size = page_size(request.limit, request.view)
+    size = memory_stores.page_size(request.limit, request.view)
     rows_read = tx.all(
         "files.versions.list",
         _Row,
@@ -121,7 +109,8 @@ def list_memory_versions(tx: Tx, request: ListVersions) -> VersionPage:
         **bounds(request.since, request.until),
     )
     rows = rows_read[:size]
-    return VersionPage([_shown(row) for row in rows], token(rows[-1].seq) if len(rows_read) > size else None)
+    next_page = memory_stores.token(rows[-1].seq) if len(rows_read) > size else None
+    return VersionPage([_shown(row) for row in rows], next_page)
 
 
 def get_memory_version(tx: Tx, request: OneVersion) -> MemoryVersion:

@@ -12,25 +12,15 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.safe_fs import (
-    LINK_ERRNOS,
-    NO_FOLLOW,
-    OpenFolder,
-    Stamp,
-    entry_path,
-    is_missing,
-    open_folder,
-    stamp_of,
-    stat_entry,
-    sync_folder,
-)
+from handlers.notes import safe_fs
+from handlers.notes.safe_fs import LINK_ERRNOS, OpenFolder, Stamp, entry_path, is_missing, open_folder, stat_entry
 from handlers.notes.scan import MAX_FILE_BYTES, SUFFIX
 from kernel.core.data_dir import fsync
 from kernel.core.errors import NO_SPACE, Fault, is_disk_full
 
 _BINARY = getattr(os, "O_BINARY", 0)
-_READ = os.O_RDONLY | NO_FOLLOW | _BINARY | getattr(os, "O_NONBLOCK", 0)
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | _BINARY
+_READ = os.O_RDONLY | safe_fs.NO_FOLLOW | _BINARY | getattr(os, "O_NONBLOCK", 0)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | safe_fs.NO_FOLLOW | _BINARY
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _LINK_OPTIONS = {"follow_symlinks": False} if os.link in os.supports_follow_symlinks else {}
 
@@ -88,7 +78,7 @@ def stage(root: Path, path: str, temporary: str, data: bytes, mode: int) -> Stam
             _write_and_sync(fd, data, mode)
         finally:
             os.close(fd)
-        return stamp_of(stat_entry(below, temporary))
+        return safe_fs.stamp_of(stat_entry(below, temporary))
 
 
 def put(root: Path, path: str, temporary: str, before: str | None, after: str) -> Stamp | None:
@@ -110,7 +100,7 @@ def put(root: Path, path: str, temporary: str, before: str | None, after: str) -
                 _call(os.replace, below, temporary, below, name)
             elif content is not None or not _rename_without_overwrite(below, temporary, below, spot):
                 continue
-            return stamp_of(stat_entry(below, name)) if spot == name else None
+            return safe_fs.stamp_of(stat_entry(below, name)) if spot == name else None
     raise AssertionError("names do not end")
 
 
@@ -145,7 +135,7 @@ def sync_folders(root: Path, paths: Iterable[str]) -> None:
         with ExitStack() as stack:
             below = _open_parent(stack, root, path)
             if below is not None:
-                sync_folder(below)
+                safe_fs.sync_folder(below)
 
 
 def _open_parent(stack: ExitStack, root: Path, path: str) -> OpenFolder | None:
@@ -202,7 +192,7 @@ def _read(folder: OpenFolder, name: str) -> File:
         data = b"".join(iter(partial(os.read, fd, MAX_FILE_BYTES + 1), b""))
     finally:
         os.close(fd)
-    return File(data, stamp_of(status), stat.S_IMODE(status.st_mode) & 0o777)
+    return File(data, safe_fs.stamp_of(status), stat.S_IMODE(status.st_mode) & 0o777)
 
 
 def _write_and_sync(fd: int, data: bytes, mode: int) -> None:

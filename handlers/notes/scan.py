@@ -7,16 +7,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.safe_fs import (
-    OpenFolder,
-    Stamp,
-    entry_path,
-    is_missing,
-    open_folder,
-    open_subfolder,
-    stamp_of,
-    stat_entry,
-)
+from handlers.notes import safe_fs
+from handlers.notes.safe_fs import OpenFolder, Stamp, entry_path, is_missing, open_folder, stat_entry
 from kernel.core.lazy_regex import regex
 
 SUFFIX = ".md"
@@ -100,7 +92,7 @@ def _scan_temporary(entry: "os.DirEntry[str]", prefix: str, result: Scan) -> Non
 def _scan_subfolder(folder: OpenFolder, name: str, prefix: str, result: Scan, depth: int) -> None:
     with ExitStack() as stack:
         try:
-            _scan(open_subfolder(stack, folder, name), f"{prefix}{name}/", result, depth + 1)
+            _scan(safe_fs.open_subfolder(stack, folder, name), f"{prefix}{name}/", result, depth + 1)
         except OSError as error:
             result.unreadable.append((prefix + name, error.strerror or "not readable"))
             if not is_missing(error):
@@ -125,7 +117,7 @@ def _scan_markdown(entry: "os.DirEntry[str]", prefix: str, result: Scan, inner: 
     elif not path.isascii() and path.encode("utf-8", "ignore").decode() != path:
         result.unreadable.append((path, "a name that is not UTF-8"))
     else:
-        result.stamps[path] = stamp_of(status)
+        result.stamps[path] = safe_fs.stamp_of(status)
 
 
 def delete_leftover(root: Path, path: str) -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import EntryType
 from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, validate
-from handlers.scopes.results import Conflict, Count, read_page, row_factory
+from handlers.scopes.results import Answer, Conflict, Page, read_page, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store.transaction import Tx
 
@@ -30,29 +30,20 @@ class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_
     resolved_by: Annotated[Label | None, Meta(description="Who resolved it")] = None
 
 
-class ConflictList(Struct):
-    conflicts: list[Conflict]
-    meta: Count
-
-
-class ConflictResolved(Struct):
-    success: bool
-    conflict: Conflict
-
-
-def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> ConflictList | ConflictResolved:
+def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Answer | Page:
     """Manage version conflicts."""
     validate(request)
     if isinstance(request, ListConflicts):
         filters = {"resolved": bool(request.resolved), "entry_type": request.entry_type}
-        page = read_page(tx, "scopes.conflicts.list", "scopes.conflicts.count", _conflict_row, request, **filters)
-        return ConflictList(*page)
+        rows, count = "scopes.conflicts.list", "scopes.conflicts.count"
+        conflicts, totals = read_page(tx, rows, count, _conflict_row, request, **filters)
+        return Page(conflicts=conflicts, meta=totals)
     conflict = tx.one("scopes.conflicts.resolve", _conflict_row, now=tx.now, **asdict(request))
     if conflict is None:
         raise errors.not_found("Conflict", request.id)
     tx.run("scopes.conflicts.clear_flag", version_id=conflict.version_b_id)
     tx.add_target(("scopes:conflicts", request.id, "resolved"))  # without a target an undo compares the whole index
-    return ConflictResolved(True, conflict)
+    return Answer(True, conflict=conflict)
 
 
 TOOLS: tuple[Tool, ...] = (

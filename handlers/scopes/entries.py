@@ -6,29 +6,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from handlers.scopes import entry_requests, errors
-from handlers.scopes.entry_kinds import (
-    DEFAULT_PRIORITY,
-    GUIDELINE,
-    JSON_COLUMNS,
-    KINDS,
-    KNOWLEDGE,
-    TOOL,
-    Kind,
-    index_text,
-)
+from handlers.scopes import entry_kinds, entry_requests, errors
+from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, JSON_COLUMNS, KINDS, KNOWLEDGE, Kind, index_text
 from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import check_scope, required_scope_id, scope_key
-from handlers.scopes.results import (
-    EntryRow,
-    Standing,
-    Version,
-    VersionRow,
-    dumps,
-    entry_and_version,
-    pair,
-    to_versions,
-)
+from handlers.scopes.results import EntryRow, Standing, Version, VersionRow, dumps, entry_and_version, pair, to_versions
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.times import stored_time
 from kernel.search import index
@@ -40,8 +22,8 @@ CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
 _VERSION_COLUMNS = sorted({field for kind in KINDS.values() for field in kind.version_fields})
 _DEFAULTS: Mapping[str, Any] = {"priority": DEFAULT_PRIORITY, "confidence": 1.0}
 _KIND_OF_REQUEST: Mapping[type, Kind] = {
-    entry_requests.AddTool: TOOL,
-    entry_requests.AddGuideline: GUIDELINE,
+    entry_requests.AddTool: entry_kinds.TOOL,
+    entry_requests.AddGuideline: entry_kinds.GUIDELINE,
     entry_requests.AddKnowledge: KNOWLEDGE,
 }
 

@@ -3,75 +3,53 @@
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 
 from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, check_scope_filter, scope_chain, scope_key, scope_to_read
-from handlers.scopes.results import Count, Done, Entry, Version, entry_and_version, read_page, to_entry
+from handlers.scopes.results import Answer, Entry, Page, entry_and_version, read_page, to_entry
 from kernel.calls.tools import Access, Hints, Hooks, ToolOptions, write
 from kernel.store.transaction import Tx
 
-
-class EntryAnswer(Struct):
-    """Result of add and update, with `success`, and of get: an entry under the name of its kind."""
-
-    success: bool | UnsetType = UNSET
-    tool: Entry | UnsetType = UNSET
-    guideline: Entry | UnsetType = UNSET
-    knowledge: Entry | UnsetType = UNSET
-
-
-class EntryList(Struct, kw_only=True):
-    tools: list[Entry] | UnsetType = UNSET
-    guidelines: list[Entry] | UnsetType = UNSET
-    knowledge: list[Entry] | UnsetType = UNSET
-    meta: Count
-
-
-class VersionList(Struct):
-    versions: list[Version]
-
-
-EntryResult = EntryAnswer | EntryList | VersionList | Done
 EntryRequest = entry_requests.ToolRequest | entry_requests.GuidelineRequest | entry_requests.KnowledgeRequest
 
 
-def memory_tool(tx: Tx, request: entry_requests.ToolRequest) -> EntryResult:
+def memory_tool(tx: Tx, request: entry_requests.ToolRequest) -> Answer | Page:
     """Manage tool definitions with versioning."""
     return _dispatch(tx, TOOL, request)
 
 
-def memory_guideline(tx: Tx, request: entry_requests.GuidelineRequest) -> EntryResult:
+def memory_guideline(tx: Tx, request: entry_requests.GuidelineRequest) -> Answer | Page:
     """Manage behavioral guidelines with versioning."""
     return _dispatch(tx, GUIDELINE, request)
 
 
-def memory_knowledge(tx: Tx, request: entry_requests.KnowledgeRequest) -> EntryResult:
+def memory_knowledge(tx: Tx, request: entry_requests.KnowledgeRequest) -> Answer | Page:
     """Manage knowledge entries (facts, decisions, context) with versioning."""
     return _dispatch(tx, KNOWLEDGE, request)
 
 
-def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
+def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> Answer | Page:
     validate(request)
     if isinstance(request, entry_requests.Add):
         answer_field: dict[str, Any] = {kind.name: to_entry(*entries.add(tx, kind, request))}
-        return EntryAnswer(True, **answer_field)
+        return Answer(True, **answer_field)
     if isinstance(request, entry_requests.Update):
         answer_field = {kind.name: to_entry(*entries.update(tx, kind, request))}
-        return EntryAnswer(True, **answer_field)
+        return Answer(True, **answer_field)
     if isinstance(request, entry_requests.DeactivateEntry):
         entries.deactivate(tx, kind, request.id)
-        return Done(True)
+        return Answer(True)
     if isinstance(request, entry_requests.ListEntries):
         return _list(tx, kind, request)
     if isinstance(request, entry_requests.ListVersions):
-        return VersionList(entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of)))
+        return Page(versions=entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of)))
     return _get(tx, kind, request)
 
 
-def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> EntryAnswer:
+def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> Answer:
     at = timestamp("asOf", request.as_of)
     if request.id is not None:
         pair = entries.get(tx, kind, request.id, at)
@@ -79,7 +57,7 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.G
         name = request.title if isinstance(request, entry_requests.GetKnowledge) else request.name
         pair = _find_by_name(tx, kind, name, request, at)
     entry: dict[str, Any] = {kind.name: _with_expiry(to_entry(*pair), at or tx.now)}
-    return EntryAnswer(**entry)
+    return Answer(**entry)
 
 
 def _with_expiry(entry: Entry, now: str) -> Entry:
@@ -105,7 +83,7 @@ def _find_by_name(
     return pair
 
 
-def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
+def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> Page:
     filters: dict[str, Any] = {"kind": kind.name, "category": request.category}
     filters["inactive"] = bool(request.include_inactive)
     scope_type, scope_id = request.scope_type, request.scope_id
@@ -124,7 +102,7 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
         rows, count = "scopes.entries.list_all", "scopes.entries.count_all"
     pairs, totals = read_page(tx, rows, count, entry_and_version, request, **filters)
     answer_field: dict[str, Any] = {kind.plural: [_with_expiry(to_entry(*pair), tx.now) for pair in pairs]}
-    return EntryList(**answer_field, meta=totals)
+    return Page(**answer_field, meta=totals)
 
 
 _PERMISSIONS: Mapping[str, Access] = {

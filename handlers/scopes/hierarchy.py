@@ -5,24 +5,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from handlers.scopes import errors
-from handlers.scopes.field_types import (
-    Id,
-    Label,
-    Limit,
-    Name,
-    Object,
-    Offset,
-    Text,
-    check_changes,
-    name_key,
-    normal_name,
-    validate,
-)
+from handlers.scopes import errors, field_types
+from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, name_key, validate
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import (
-    Count,
+    Answer,
     Organization,
+    Page,
     Project,
     Session,
     dumps,
@@ -105,65 +94,32 @@ class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields
     offset: Offset = 0
 
 
-class OrgCreated(Struct):
-    success: bool
-    organization: Organization
-
-
-class OrgList(Struct):
-    organizations: list[Organization]
-    meta: Count
-
-
-class ProjectSaved(Struct):
-    success: bool
-    project: Project
-
-
-class ProjectFound(Struct):
-    project: Project
-
-
-class ProjectList(Struct):
-    projects: list[Project]
-    meta: Count
-
-
-class SessionSaved(Struct):
-    success: bool
-    session: Session
-
-
-class SessionList(Struct):
-    sessions: list[Session]
-    meta: Count
-
-
-def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
+def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> Answer | Page:
     """Manage organizations (top-level grouping)."""
     validate(request)
     if isinstance(request, CreateOrg):
-        org = Organization(tx.new_id("org"), normal_name(request.name), tx.now, request.metadata)
+        org = Organization(tx.new_id("org"), field_types.normal_name(request.name), tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", **asdict(org) | {"metadata": dumps(org.metadata)})
-        return OrgCreated(True, org)
-    return OrgList(*read_page(tx, "scopes.hierarchy.orgs", "scopes.hierarchy.count_orgs", org_row, request, 50))
+        return Answer(True, organization=org)
+    rows, count = "scopes.hierarchy.orgs", "scopes.hierarchy.count_orgs"
+    orgs, totals = read_page(tx, rows, count, org_row, request, 50)
+    return Page(organizations=orgs, meta=totals)
 
 
-def memory_project(
-    tx: Tx, request: CreateProject | ListProjects | GetProject | UpdateProject
-) -> ProjectSaved | ProjectFound | ProjectList:
+def memory_project(tx: Tx, request: CreateProject | ListProjects | GetProject | UpdateProject) -> Answer | Page:
     """Manage projects within organizations."""
     validate(request)
     if isinstance(request, CreateProject):
-        return ProjectSaved(True, _create_project(tx, request))
+        return Answer(True, project=_create_project(tx, request))
     if isinstance(request, UpdateProject):
-        return ProjectSaved(True, _update_project(tx, request))
+        return Answer(True, project=_update_project(tx, request))
     if isinstance(request, GetProject):
-        return ProjectFound(_get_project(tx, request))
+        return Answer(project=_get_project(tx, request))
     _check_parent(tx, "org", request.org_id)
     rows = "scopes.hierarchy.projects" if request.org_id is None else "scopes.hierarchy.projects_of_org"
     count = "scopes.hierarchy.count_projects"
-    return ProjectList(*read_page(tx, rows, count, project_row, request, org_id=request.org_id))
+    projects, totals = read_page(tx, rows, count, project_row, request, org_id=request.org_id)
+    return Page(projects=projects, meta=totals)
 
 
 def _check_parent(tx: Tx, scope_type: str, scope_id: str | None) -> None:
@@ -184,7 +140,7 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
 
 def _update_project(tx: Tx, request: UpdateProject) -> Project:
     before = _project_by_id(tx, request.id)
-    check_changes(request)
+    field_types.check_changes(request)
     name = name_key(request.name) if request.name else {"name": None, "fold": None}
     changes = {**asdict(request), **name, "metadata": dumps(request.metadata), "now": tx.now}
     after = tx.one("scopes.hierarchy.update_project", project_row, **changes)
@@ -225,7 +181,7 @@ def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)
 
 
-def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> SessionSaved | SessionList:
+def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> Answer | Page:
     """Manage working sessions within projects."""
     validate(request)
     if isinstance(request, EndSession):
@@ -234,16 +190,17 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         if closed_session is None:
             raise _not_active(tx, request.id)
         tx.add_target(("scopes:sessions", request.id, "ended"))  # without a target an undo compares the whole index
-        return SessionSaved(True, closed_session)
+        return Answer(True, session=closed_session)
     _check_parent(tx, "project", request.project_id)
     if isinstance(request, StartSession):
         columns: dict[str, Any] = {"id": tx.new_id("sess"), "status": "active", "started_at": tx.now, "ended_at": None}
         session = Session(**asdict(request), **columns)
         tx.run("scopes.hierarchy.add_session", **asdict(session) | {"metadata": dumps(session.metadata)})
-        return SessionSaved(True, session)
+        return Answer(True, session=session)
     rows = "scopes.hierarchy.sessions" if request.project_id is None else "scopes.hierarchy.sessions_of_project"
     count, filters = "scopes.hierarchy.count_sessions", {"status": request.status, "project_id": request.project_id}
-    return SessionList(*read_page(tx, rows, count, session_row, request, **filters))
+    sessions, totals = read_page(tx, rows, count, session_row, request, **filters)
+    return Page(sessions=sessions, meta=totals)
 
 
 def _not_active(tx: Tx, session_id: str) -> Fault:

@@ -7,25 +7,10 @@ import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
-from handlers.scopes import entries
+from handlers.scopes import entries, import_document
 from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE, JSON_COLUMNS, KINDS, Kind
 from handlers.scopes.field_types import name_key, normal_name
-from handlers.scopes.import_document import (
-    DocumentScopes,
-    LeftOut,
-    ParsedEntry,
-    ProjectItem,
-    RelationItem,
-    SessionItem,
-    TagItem,
-    VersionItem,
-    entry_label,
-    parse_entry,
-    parse_scopes,
-    parse_tags,
-    plain,
-    timestamp,
-)
+from handlers.scopes.import_document import DocumentScopes, LeftOut, ParsedEntry, RelationItem, TagItem, VersionItem
 from handlers.scopes.inheritance import GLOBAL, LABELS, scope_exists, scope_key
 from handlers.scopes.relations import RELATION_SPACE, TARGET_LABELS, target_exists
 from handlers.scopes.results import EntryTag, Relation, Tag, dumps, tag_row
@@ -130,7 +115,7 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
             if item.entry.item.id is not None:
                 ids.add(item.entry.item.id)
         tx = yield
-    scopes = parse_scopes(document.get("scopes"))
+    scopes = import_document.parse_scopes(document.get("scopes"))
     wanted_scopes = entry_scopes if options.scope_mapping else None
     state = _new_state(set() if options.generate_ids else ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
@@ -172,11 +157,11 @@ def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeR
 
 def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | LeftOut:
     kind, number, raw = item
-    label = entry_label(kind, None, number)
+    label = import_document.entry_label(kind, None, number)
     try:
-        data = plain(raw)
-        label = entry_label(kind, data, number)
-        return LabelledEntry(parse_entry(kind, data, scope_mapping), label)
+        data = import_document.plain(raw)
+        label = import_document.entry_label(kind, data, number)
+        return LabelledEntry(import_document.parse_entry(kind, data, scope_mapping), label)
     except (ValueError, msgspec.DecodeError) as error:
         return LeftOut(label, str(error))
 
@@ -411,7 +396,7 @@ def _with_parents(scopes: DocumentScopes, ids: set[str]) -> DocumentScopes:
     return DocumentScopes(orgs, projects, sessions, [])
 
 
-def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> LeftOut | None:
+def _add_project(tx: Tx, project: import_document.ProjectItem, project_ids: Sequence[str]) -> LeftOut | None:
     label = f"project {project.name}"
     if scope_exists(tx, "project", project.id):
         return None
@@ -433,7 +418,7 @@ def _add_project(tx: Tx, project: ProjectItem, project_ids: Sequence[str]) -> Le
     return None
 
 
-def _add_session(tx: Tx, session: SessionItem) -> LeftOut | None:
+def _add_session(tx: Tx, session: import_document.SessionItem) -> LeftOut | None:
     project = session.project_id
     if project is not None and not scope_exists(tx, "project", project):
         return LeftOut(f"session {session.name or session.id}", f"Project not found: {project}")
@@ -447,7 +432,7 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
 
     Returns the ids of the items that got or lost any. A relation without an existing target is a problem.
     """
-    definitions_by_name, problems = parse_tags(definitions)
+    definitions_by_name, problems = import_document.parse_tags(definitions)
     state.problems += problems
     _tag_ids(tx, definitions_by_name, list(definitions_by_name))
     changed_ids: set[str] = set()
@@ -536,7 +521,7 @@ def _checked_time(tx: Tx, link: RelationItem, target: str) -> str:
     if link.target_type not in TARGET_LABELS:
         unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(TARGET_LABELS)}"
         raise ValueError(f"Relation {link.relation_type} left out: {unknown}")
-    created_at = timestamp("relations.createdAt", link.created_at) or tx.now
+    created_at = import_document.timestamp("relations.createdAt", link.created_at) or tx.now
     if not target_exists(tx, link.target_type, target):
         missing = f"{TARGET_LABELS[link.target_type]} not found: {link.target_id}"
         raise ValueError(f"Relation {link.relation_type} left out: {missing}")

@@ -9,23 +9,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.scopes import candidates, errors
+from handlers.scopes import candidates, errors, results
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import AsOf, Id, Label, Text, normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, ScopeType, scope_chain, scope_to_read
 from handlers.scopes.relations import RelationType, TargetType, check_known_target
-from handlers.scopes.results import (
-    EntryRow,
-    Version,
-    VersionRow,
-    entry_and_version,
-    grouped,
-    loads,
-    pair,
-    priority_of,
-    to_version,
-)
+from handlers.scopes.results import EntryRow, Version, VersionRow, entry_and_version, grouped, loads, pair
 from kernel.calls.tools import Hints, Tool, read
 from kernel.store.transaction import Tx
 
@@ -218,8 +208,8 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     skip_count, page = _page(ranking, request.offset, query.limit)
     with_versions = bool(request.include_versions) and not request.compact
     totals = msgspec.structs.replace(_totals(pool, skip_count, len(page)), unknown_tags=unknown or UNSET)
-    results = _to_results(tx, page, query.as_of, compact=bool(request.compact), with_versions=with_versions)
-    return SearchResults(results, totals)
+    hits = _to_results(tx, page, query.as_of, compact=bool(request.compact), with_versions=with_versions)
+    return SearchResults(hits, totals)
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
@@ -361,7 +351,7 @@ def _to_result(
 ) -> QueryResult:
     """Return an entry; of a compact result its name, category and priority, and the names of its tags."""
     tags, expired = tags_of.get(row.id, []), bool(ranking.candidate.expired) or UNSET
-    priority = priority_of(row.priority) if row.kind == "guideline" else None
+    priority = results.priority_of(row.priority) if row.kind == "guideline" else None
     entry = FoundEntry(category=row.category, priority=priority)
     setattr(entry, "title" if row.kind == "knowledge" else "name", row.name)
     score = -ranking.minus_score
@@ -374,7 +364,7 @@ def _to_result(
     entry.created_at, entry.created_by = row.created_at, row.created_by
     result.scope_id = UNSET if row.scope_id is None else row.scope_id
     result.version = _found_version(row, current)
-    result.versions = UNSET if versions is None else [to_version(row.kind, version) for version in versions]
+    result.versions = UNSET if versions is None else [results.to_version(row.kind, version) for version in versions]
     return result
 
 

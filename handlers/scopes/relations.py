@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Offset, validate
-from handlers.scopes.results import Count, Done, Relation, dumps, read_page
+from handlers.scopes.results import Answer, Page, Relation, dumps, read_page
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -61,28 +61,16 @@ class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fi
     relation_type: LinkType | None = None
 
 
-class RelationCreated(Struct):
-    success: bool
-    relation: Relation
-
-
-class RelationList(Struct):
-    relations: list[Relation]
-    meta: Count
-
-
-def memory_relation(
-    tx: Tx, request: CreateRelation | ListRelations | DeleteRelation
-) -> RelationCreated | RelationList | Done:
+def memory_relation(tx: Tx, request: CreateRelation | ListRelations | DeleteRelation) -> Answer | Page:
     """Create explicit links between entries."""
     validate(request)
     if isinstance(request, CreateRelation):
         check_target(tx, request.source_type, request.source_id, "sourceId")
         check_target(tx, request.target_type, request.target_id, "targetId")
-        return RelationCreated(True, _relate(tx, request))
+        return Answer(True, relation=_relate(tx, request))
     if isinstance(request, DeleteRelation):
         _delete(tx, request)
-        return Done(True)
+        return Answer(True)
     return _list(tx, request)
 
 
@@ -116,7 +104,7 @@ def _relate(tx: Tx, request: CreateRelation) -> Relation:
     return relation
 
 
-def _list(tx: Tx, request: ListRelations) -> RelationList:
+def _list(tx: Tx, request: ListRelations) -> Page:
     if request.source_id is not None:
         check_known_target(tx, request.source_type, request.source_id, "sourceId")
     if request.target_id is not None:
@@ -128,7 +116,8 @@ def _list(tx: Tx, request: ListRelations) -> RelationList:
         rows, count = "scopes.relations.to_target", "scopes.relations.count_to_target"
     else:
         rows, count = "scopes.relations.list", "scopes.relations.count_list"
-    return RelationList(*read_page(tx, rows, count, Relation, request, **filters))
+    relations, totals = read_page(tx, rows, count, Relation, request, **filters)
+    return Page(relations=relations, meta=totals)
 
 
 def _delete(tx: Tx, request: DeleteRelation) -> None:

@@ -144,10 +144,40 @@ class Conflict(Struct, rename="camel"):
     resolved_by: str | None
 
 
-class Done(Struct):
-    """Whether something was changed; false if the row did not exist."""
+class Answer(Struct, rename="camel"):
+    """Result of a tool that changes or shows one thing, under the name of its kind.
 
-    success: bool
+    If `existed`, the name was taken and the tag is the one that has it.
+    """
+
+    success: bool | UnsetType = UNSET
+    organization: Organization | UnsetType = UNSET
+    project: Project | UnsetType = UNSET
+    session: Session | UnsetType = UNSET
+    tool: Entry | UnsetType = UNSET
+    guideline: Entry | UnsetType = UNSET
+    knowledge: Entry | UnsetType = UNSET
+    tag: Tag | UnsetType = UNSET
+    existed: bool | UnsetType = UNSET
+    entry_tag: EntryTag | UnsetType = UNSET
+    relation: Relation | UnsetType = UNSET
+    conflict: Conflict | UnsetType = UNSET
+
+
+class Page(Struct, kw_only=True):
+    """Result of a tool that lists things, under the name of their kind; `meta` unless the list is always whole."""
+
+    organizations: list[Organization] | UnsetType = UNSET
+    projects: list[Project] | UnsetType = UNSET
+    sessions: list[Session] | UnsetType = UNSET
+    tools: list[Entry] | UnsetType = UNSET
+    guidelines: list[Entry] | UnsetType = UNSET
+    knowledge: list[Entry] | UnsetType = UNSET
+    versions: list[Version] | UnsetType = UNSET
+    tags: list[Tag] | UnsetType = UNSET
+    relations: list[Relation] | UnsetType = UNSET
+    conflicts: list[Conflict] | UnsetType = UNSET
+    meta: Count | UnsetType = UNSET
 
 
 class EntryRow(NamedTuple):

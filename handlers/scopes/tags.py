@@ -10,7 +10,7 @@ from handlers.scopes import errors
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, name_key, normal_name, validate
 from handlers.scopes.relations import TargetType, check_target
-from handlers.scopes.results import Count, Done, EntryTag, Tag, dumps, read_page, tag_row
+from handlers.scopes.results import Answer, EntryTag, Page, Tag, dumps, read_page, tag_row
 from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -56,48 +56,25 @@ class ForEntry(Struct, tag="for_entry", tag_field="action", forbid_unknown_field
     entry_id: EntryId
 
 
-class TagCreated(Struct):
-    """Result of create; if `existed`, the name was taken and this is the tag that has it."""
-
-    success: bool
-    tag: Tag
-    existed: bool
-
-
-class TagList(Struct):
-    tags: list[Tag]
-    meta: Count
-
-
-class TagsOfEntry(Struct):
-    tags: list[Tag]
-
-
-class Attached(Struct, rename="camel"):
-    success: bool
-    entry_tag: EntryTag
-
-
-def memory_tag(
-    tx: Tx, request: CreateTag | ListTags | Attach | Detach | ForEntry
-) -> TagCreated | TagList | Attached | Done | TagsOfEntry:
+def memory_tag(tx: Tx, request: CreateTag | ListTags | Attach | Detach | ForEntry) -> Answer | Page:
     """Manage tags for categorizing entries."""
     validate(request)
     if isinstance(request, CreateTag):
         tag, is_old = create(tx, request.name, request.category or "custom", request.description)
-        return TagCreated(True, tag, is_old)
+        return Answer(True, tag=tag, existed=is_old)
     if isinstance(request, ListTags):
         filters = {"category": request.category, "is_predefined": request.is_predefined}
-        return TagList(*read_page(tx, "scopes.tags.list", "scopes.tags.count", tag_row, request, **filters))
+        tags, totals = read_page(tx, "scopes.tags.list", "scopes.tags.count", tag_row, request, **filters)
+        return Page(tags=tags, meta=totals)
     if isinstance(request, Detach):
         _detach(tx, request)
-        return Done(True)
+        return Answer(True)
     check_target(tx, request.entry_type, request.entry_id, "entryId")
     if isinstance(request, Attach):
         _check_tag(tx, request)
         tag_id = request.tag_id or create(tx, request.tag_name or "")[0].id
-        return Attached(True, attach(tx, request.entry_type, request.entry_id, tag_id))
-    return TagsOfEntry(tx.all("scopes.tags.of_entry", tag_row, **asdict(request)))
+        return Answer(True, entry_tag=attach(tx, request.entry_type, request.entry_id, tag_id))
+    return Page(tags=tx.all("scopes.tags.of_entry", tag_row, **asdict(request)))
 
 
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
