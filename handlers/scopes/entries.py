@@ -40,7 +40,7 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     """Adds an entry with its first version; raises a Fault if the name is taken in its scope."""
     scope_id = required_scope_id(request.scope_type, request.scope_id)
     check_scope(tx, request.scope_type, scope_id)
-    name = _name(request)
+    name = normal_name(request.name)
     entry_id, version_id = tx.new_id(kind.id_prefix), tx.new_id(kind.version_id_prefix)
     entry_id_row = tx.one(
         "scopes.entries.add",
@@ -233,11 +233,11 @@ def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
 
 def texts_to_embed(request: Struct) -> list[str]:
     """Return the texts that a call embeds: that of the new entry for add, none for other actions."""
-    kind = _KIND_OF_REQUEST.get(type(request))
-    if kind is None:
+    if not isinstance(request, entry_requests.Add):
         return []
+    kind = _KIND_OF_REQUEST[type(request)]
     values = {field: getattr(request, field) for field in kind.indexed_fields}
-    return [index_text(kind, _name(request), values)]
+    return [index_text(kind, normal_name(request.name), values)]
 
 
 def entry_scope_key(row: EntryRow) -> str:
@@ -251,10 +251,6 @@ def entry_text(row: EntryRow, current: VersionRow) -> str:
 def within_conflict_window(earlier: str, later: str) -> bool:
     """Return whether two stored times are less than `CONFLICT_WINDOW` apart."""
     return abs(stored_time(later) - stored_time(earlier)) < CONFLICT_WINDOW
-
-
-def _name(request: Any) -> str:
-    return normal_name(request.title if isinstance(request, entry_requests.AddKnowledge) else request.name)
 
 
 def _given_or_default(request: Any, field: str) -> Any:

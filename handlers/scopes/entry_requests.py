@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from handlers.scopes.field_types import AsOf, Id, Label, Limit, Name, NonEmptyText, Object, Offset, ScopeId, Text, Time
 from handlers.scopes.inheritance import ScopeType
@@ -68,7 +68,7 @@ class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=
 
 class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     scope_type: EntryScope
-    title: Annotated[Name, Meta(description="Title, unique within its scope")]
+    name: Annotated[Name, Meta(description="Title, unique within its scope")] = field(name="title")
     content: Content
     scope_id: ScopeId = None
     category: KnowledgeCategory = None
@@ -124,15 +124,10 @@ class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True
     as_of: AsOf = None
 
 
-class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class GetKnowledge(GetEntry):
     needs: ClassVar[str] = "id, or title with scopeType"
 
-    id: EntryId | None = None
-    title: ByName = None
-    scope_type: ReadScope = None
-    scope_id: ScopeId = None
-    inherit: Inherit = True
-    as_of: AsOf = None
+    name: ByName = field(default=None, name="title")
 
 
 class ListEntries(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):

@@ -49,13 +49,9 @@ def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> Answer | Page:
     return _get(tx, kind, request)
 
 
-def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> Answer:
+def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry) -> Answer:
     at = timestamp("asOf", request.as_of)
-    if request.id is not None:
-        pair = entries.get(tx, kind, request.id, at)
-    else:
-        name = request.title if isinstance(request, entry_requests.GetKnowledge) else request.name
-        pair = _find_by_name(tx, kind, name, request, at)
+    pair = _find_by_name(tx, kind, request, at) if request.id is None else entries.get(tx, kind, request.id, at)
     entry: dict[str, Any] = {kind.name: _with_expiry(to_entry(*pair), at or tx.now)}
     return Answer(**entry)
 
@@ -67,9 +63,8 @@ def _with_expiry(entry: Entry, now: str) -> Entry:
     return entry
 
 
-def _find_by_name(
-    tx: Tx, kind: Kind, name: str | None, request: entry_requests.GetEntry | entry_requests.GetKnowledge, at: str | None
-) -> entries.EntryPair:
+def _find_by_name(tx: Tx, kind: Kind, request: entry_requests.GetEntry, at: str | None) -> entries.EntryPair:
+    name = request.name
     if name is None:
         raise errors.invalid("id", f"either id or {kind.name_field} is required")
     if request.scope_type is None:

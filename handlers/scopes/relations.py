@@ -38,27 +38,25 @@ class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fi
     created_by: Annotated[Label | None, Meta(description="Creator identifier")] = None
 
 
-class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Filters of the list; a link must match all that are given."""
-
+class _Ends(Struct, tag_field="action", forbid_unknown_fields=True, rename="camel"):
     source_type: SourceType | None = None
     source_id: SourceId | None = None
     target_type: EndType | None = None
     target_id: EndId | None = None
     relation_type: LinkType | None = None
+
+
+class ListRelations(_Ends, tag="list"):
+    """Filters of the list; a link must match all that are given."""
+
     limit: Limit = 20
     offset: Offset = 0
 
 
-class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class DeleteRelation(_Ends, tag="delete"):
     needs: ClassVar[str] = "id, or all five fields"
 
     id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
-    source_type: SourceType | None = None
-    source_id: SourceId | None = None
-    target_type: EndType | None = None
-    target_id: EndId | None = None
-    relation_type: LinkType | None = None
 
 
 def memory_relation(tx: Tx, request: CreateRelation | ListRelations | DeleteRelation) -> Answer | Page:
