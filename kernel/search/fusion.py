@@ -118,7 +118,7 @@ def fuse_candidates(
     for part, values, weight in zip(parts, (matches.words, matches.meaning, late), weights, strict=False):
         part[:] = _scaled(values, weight)
     if languages is not None:
-        parts[:, languages == 1] *= _OTHER_LANGUAGE
+        parts[:, languages % 2 == 1] *= _OTHER_LANGUAGE
     if turns and windows is not None:
         parts[:, matches.docs.searchsorted(windows[:, 2])] *= turn_factors(turns.sizes)
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0

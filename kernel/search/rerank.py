@@ -215,17 +215,16 @@ def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
 
 
 def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> Ids | None:
-    """Return how many of the query and each candidate are not in English, None if all are; a candidate outside the
-    pool is taken for one like the most of it.
+    """Return the `languages` of `strengths`, None if all are English; a candidate outside the pool counts as like most
+    of it.
     """
     foreign = embedder.is_foreign([query.tokens, *pool.tokens])
     if not foreign.any():
         return None
     own, *rest = foreign.tolist()
-    most = 2 * sum(rest) > len(rest)
-    languages = np.full(len(matches.docs), most + own, np.int64)
-    languages[matches.docs.searchsorted(pool.windows[:, 2])] = np.array(rest, np.int64) + own
-    return languages
+    texts = np.full(len(matches.docs), 2 * sum(rest) > len(rest), np.int64)
+    texts[matches.docs.searchsorted(pool.windows[:, 2])] = rest
+    return 3 - texts if own else texts
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool:

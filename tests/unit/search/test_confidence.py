@@ -1,5 +1,6 @@
 """How likely a document answers a query, by what is known of both."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -294,3 +295,26 @@ def test_texts_in_other_languages_than_the_query_are_no_chance_to_be_like_it() -
     among_their_own = strengths(texts, np.full(count, 2))
     assert index.verdict(among_english[0]) == "weak"
     assert index.verdict(among_their_own[0]) == "none"
+
+
+def test_likeness_says_more_across_languages_and_shared_words_say_less_in_others() -> None:
+    english, other_texts, others, other_question = range(4)
+
+    def odds(languages: int, words: float, exact: float) -> float:
+        text = Candidates(
+            np.array([1]),
+            words=np.array([words]),
+            meaning=np.array([0.2]),
+            late=np.array([np.nan]),
+            exact=np.array([exact]),
+            near=np.array([0.3]),
+            value=np.array([np.nan]),
+            query=Reading("who pays the bill", words=2, documents=2, by_words=True),
+        )
+        strength = float(strengths(text, np.array([languages]))[0])
+        return math.log(strength / (1 - strength))
+
+    alike = [odds(languages, np.nan, 0.0) for languages in range(4)]
+    assert alike[english] < alike[other_texts] < alike[other_question]
+    gain = [odds(languages, 2.0, 0.5) - alike[languages] for languages in range(4)]
+    assert gain[others] < min(gain[english], gain[other_texts])

@@ -56,6 +56,18 @@ def test_every_document_of_a_small_partition_has_its_cosine(store: IndexedStore)
     assert cosines(found) == expected(store, dict(enumerate(TEXTS, start=1)))
 
 
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [("Wo schläft denn die Katze?", "schläft denn Katze?"), ("고양이는 어디에서 자나요?", "고양이는 자나요?")],
+)
+def test_function_words_count_in_english_questions_only(store: IndexedStore, question: str, subject: str) -> None:
+    def found(query: str) -> dict[int, float]:
+        return cosines(store.reader.read(CALLER, lambda tx: index.find(tx, query, within=[("docs", None)])))
+
+    assert found(question) == found(subject) != {}
+    assert found("Where does the cat sleep?") != found("cat sleep?")
+
+
 def test_chosen_documents_have_their_cosine_and_no_others(store: IndexedStore) -> None:
     found = store.reader.read(CALLER, lambda tx: index.find(tx, QUERY, docs=[2, 3, 6]))
     assert cosines(found) == expected(store, {2: TEXTS[1], 3: TEXTS[2], 6: TEXTS[1]})
