@@ -19,8 +19,8 @@ INSTRUCTION = 3.0  # besides, of a standing instruction, which is less like it a
 # query. Cosines of translations are lower: .2 to .45. Words that a question shares with a text say little in other
 # languages, whose endings are pieces of many words. Fitted to odd lines of loadtests/quality/facts, languages.py and
 # stores of 600 further texts; even lines judge.
-_BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -4.5, -6.8), (MEANING, 14.0, 3.0, 14.0), (NEAR, 15.0, 9.0, 15.0)
-_HELDS = (HELD, HELD, 0.0, HELD)
+_BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -4.3, -6.8), (MEANING, 14.0, 4.0, 14.0), (NEAR, 15.0, 9.0, 15.0)
+_HELDS = (HELD, HELD, 0.5, HELD)
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more

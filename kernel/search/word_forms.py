@@ -34,10 +34,9 @@ _WORD = regex(
 )
 _AROUND_WORDS = "?!.,;:()\"'¿¡…«»“”„‚‘’؟،؛।？！。、，"
 _OTHER_SCRIPTS = ("russian", "greek", "arabic", "persian", "hebrew", "hindi", "bengali")
-# Thai, which writes no spaces, and the ends and question words of Korean.
-_FUNCTION_WORDS = regex(
-    "เมื่อไหร่|เมื่อไร|เท่าไหร่|เท่าไร|ที่ไหน|อย่างไร|แบบไหน|อะไร|ทำไม|ใคร|หรือไม่|หรือเปล่า|ไหม|ของเรา|ของฉัน|ฉัน|เรา|คือ"
-    "|(?<![가-힣])(?:무엇(?:인가요|이|을|인지)?|언제(?:부터|까지)?|어디(?:인가요|에서|에|로|서)?|왜|어떤|어떻게|어느|누가|누구(?:의|인가요)?|무슨"
+# Question words and pronouns of Korean.
+_KOREAN_FUNCTION_WORDS = regex(
+    "(?<![가-힣])(?:무엇(?:인가요|이|을|인지)?|언제(?:부터|까지)?|어디(?:인가요|에서|에|로|서)?|왜|어떤|어떻게|어느|누가|누구(?:의|인가요)?|무슨"
     "|얼마나|얼마|몇|우리(?:는|의)?|나는|내|그는|그녀는)(?![가-힣])"
 )
 _ELISION = regex("(?<=\\w)['\u2019-](?=\\w)")  # as in l'eau and a-t-il
@@ -104,7 +103,7 @@ def subject_of(text: str) -> str:
     """Return a query without its function words; all of it if it has no others."""
     foreign = query_forms(text).stop_words
     stop_words = STOP_WORDS | foreign
-    plain = text if text.isascii() else _FUNCTION_WORDS.sub(" ", CJK_FUNCTION_WORDS.sub(" ", text))
+    plain = text if text.isascii() else _KOREAN_FUNCTION_WORDS.sub(" ", CJK_FUNCTION_WORDS.sub(" ", text))
     plain = _ELISION.sub(" ", plain) if foreign else plain
     words = [(word, word.strip(_AROUND_WORDS).lower()) for word in plain.split()]
     return " ".join(word for word, bare in words if not {bare, private(bare)} & stop_words) or text
