@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -289,10 +290,11 @@ def open_application(config: Config, worker: "Worker | None" = None) -> Applicat
 
 
 def limits_of(config: Config) -> Limits:
-    """Return the limits of HTTP requests; loopback names are always allowed."""
+    """Return the limits of HTTP requests; loopback names are always allowed, and so are pages of the public address."""
+    public = ["{0.scheme}://{0.netloc}".format(urlsplit(config.public))] if config.public else []
     return config.limits._replace(
         hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
-        origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
+        origins=LOOPBACK | {origin.lower() for origin in (*config.allowed_origins, *public)},
     )
 
 

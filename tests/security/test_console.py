@@ -16,7 +16,9 @@ import pytest
 from handlers.console import sessions
 from handlers.console.console import ACTIONS, PAGES
 from handlers.console.requests import SECURITY
+from kernel.core import exposure
 from kernel.core.config import Config
+from kernel.core.exposure import Exposure
 from kernel.core.ids import utc_now
 from kernel.security import api_keys
 from tests.catalogue import Catalogue
@@ -179,18 +181,15 @@ def test_login_gives_a_cookie_that_scripts_and_other_sites_do_not_get(server: Ho
 
 
 def test_cookie_is_secure_where_the_page_came_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = Config(
-        data=tmp_path / "data",
-        public="https://memory.example",
-        allowed_hosts=("memory.example",),
-        allowed_origins=("memory.example",),
-    )
+    config = exposure.applied(Config(data=tmp_path / "data"), Exposure("memory.example", ()))
     with house(config) as behind_proxy:
         key = behind_proxy.key("read")
         behind_proxy.told()
         headers = {**ours(behind_proxy), "host": "memory.example", "origin": "https://memory.example"}
         answer = post(behind_proxy, "login", {"key": key}, headers)
         assert answer.headers["set-cookie"].endswith("; Secure")
+        for other in ("https://memory.example.evil.example", "http://memory.example", "https://memory.example:8443"):
+            assert post(behind_proxy, "login", {"key": key}, {**headers, "origin": other}).status == 403
         monkeypatch.setattr(sessions, "_RENEWED_AFTER", -1)
         cookie = answer.headers["set-cookie"].partition(";")[0]
         renewed = behind_proxy.ask("GET", "/ui", headers={"host": "memory.example", "cookie": cookie})
