@@ -18,6 +18,7 @@ _CALLS_OF_MEMORY = 20
 _MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
 _COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
 _PREVIEW_CHARS = 140
+_EVENT_CHARS = 80  # of a text in Timeline, whose pages are long
 SHOWN_TARGETS = 3  # of a call
 _PLAIN = regex(r"[A-Za-z0-9_-]+")
 
@@ -100,12 +101,12 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
 
 def timeline(tx: Tx, below: int, **filters: Any) -> list[Event]:
     """Return the events of all memories, newest first, with the beginnings of their texts."""
-    return tx.all("kernel.console.timeline", _event, below=below, limit=PAGE_ROWS + 1, chars=_PREVIEW_CHARS, **filters)
+    return tx.all("kernel.console.timeline", _event, below=below, limit=PAGE_ROWS + 1, chars=_EVENT_CHARS, **filters)
 
 
 def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:
     """Return the events of the memories that a session has, newest first, with the beginnings of their texts."""
-    where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _PREVIEW_CHARS}
+    where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _EVENT_CHARS}
     return tx.all("kernel.console.session_events", _event, **where, **filters)
 
 

@@ -27,6 +27,14 @@ _HERE = Path(__file__).parent
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _WORD = regex(r"\w+")
 _SHORTEST_MARKED = 2  # letters of a word of the query
+_RULES = {
+    "override": "asks to ignore other orders",
+    "concealment": "asks to keep something from the user",
+    "exfiltration": "asks to send secrets away",
+    "redirection": "asks to act against the user's wish",
+    "bridging": "asks to be trusted or recommended later",
+    "self-reinforcing": "asks to be kept, or put above others",
+}
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
 _HEAD_CHARS, _TITLE_CHARS = 2000, 90
@@ -130,6 +138,11 @@ def title(text: str) -> str:
     return one_line(first, _TITLE_CHARS).strip(" #*_`")
 
 
+def rule_words(rule: str) -> str:
+    """Return the reason of a quarantine in words."""
+    return _RULES.get(rule, rule)
+
+
 def ago(at: str, now: str) -> str:
     """Return how long before `now` a time was, in words."""
     try:
@@ -215,6 +228,7 @@ class Renderer:
             "moment": moment,
             "page": page_of,
             "stamp": stamp,
+            "rule": rule_words,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,
             "strip": strip,

@@ -282,7 +282,7 @@ def test_quarantined_memory_is_shown_with_its_rule_and_can_be_released(server: H
     held = model(server, "/review")["memories"]
     assert [one["id"] for one in held] == [id_]
     assert held[0]["rule"]
-    assert "Quarantined" in page(server, "/ui/memory?id=paths%2Fpoison")
+    assert "it asks to ignore other orders" in page(server, "/ui/memory?id=paths%2Fpoison")
     assert id_ not in [hit["id"] for hit in model(server, "/search", q="passwords")["memories"]]
     assert send(server, "release", {"id": id_}).status == 303
     assert model(server, "/review")["memories"] == []
