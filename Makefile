@@ -173,8 +173,9 @@ conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both proto
 wheel: .venv/.ok ## build the wheel in dist/
 	@$(VENV)/python -m hatchling build --target wheel --directory dist
 
-binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, one executable (a C compiler and zlib)
-	@.venv-ship/bin/python .ci/ship/binary.py
+SHIP := .venv-ship$(if $(POSTGRES),-postgres)
+binary: $(SHIP)/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, one executable (a C compiler and zlib; POSTGRES=1 adds its client)
+	@$(SHIP)/bin/python .ci/ship/binary.py
 
 bundle: wheel .venv-node/.ok .ci/bundle/node_modules/.ok ## build the .mcpb bundle and server.json in dist/ (NAMESPACE=io.github.USER)
 	@$(NODE) .ci/bundle/build $(VENV)/python "$$(ls -t dist/quipu_memory-*.whl | head -n 1)"
@@ -264,6 +265,11 @@ PIP := --quiet
 
 .venv-ship/.ok: .ci/ship.lock
 	$(environment)
+	@touch $@
+
+.venv-ship-postgres/.ok: .ci/ship.lock .ci/image.lock
+	$(environment)
+	$(call install,.ci/image.lock)
 	@touch $@
 
 .venv-docs/.ok: .ci/docs.lock

@@ -4,6 +4,7 @@ PostgreSQL's text cannot hold U+0000, so it is written as two characters, and th
 """
 
 import json
+import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -66,12 +67,15 @@ _FAULTS: dict[str, tuple[Code, str]] = {
 }
 
 
+_REMEDY = "`make binary POSTGRES=1`" if hasattr(sys, "frozen") else "pip install 'quipu-memory[postgres]'"
+
+
 def load_driver() -> Any:
     """Return the package psycopg; raises Fault("invalid") if the extra is not installed."""
     try:
         return import_module("psycopg")
     except ImportError:
-        raise Fault("invalid", "PostgreSQL needs the package psycopg: pip install 'quipu-memory[postgres]'.") from None
+        raise Fault("invalid", f"PostgreSQL needs the package psycopg: {_REMEDY}.") from None
 
 
 def escape(text: str) -> str:
