@@ -4,7 +4,8 @@ The pairs are stored over HTTP, all older ones first, then each question is aske
 answers, and the newer one is about another subject. succession.txt was in sight while the rule was chosen; every second
 of its lines was for choosing. changes.txt was written after the rule, by wordings; corrections.txt after that, in other
 domains and languages: its first half was judged once, then the rules were mended, and its second half was judged once.
-Of subjects.txt, written after those, every second line was for choosing: of the others only the counts were in sight.
+Of subjects.txt, written after those, every second line was for choosing; counts and texts of the others were seen while
+the rules were mended.
 """
 
 import tempfile

@@ -23,10 +23,11 @@ TOPICS = ("the build takes four minutes", "日本語の天気", "ends with \0 an
 def calls(number: int) -> tuple[str, dict[str, Any]]:
     """The call that writes the memory of a number; seven kinds take turns."""
     text = f"{number}: {TOPICS[number % len(TOPICS)]} and {number * 7919 % 1000} more"
-    scope = {"action": "add", "scopeType": "global", "content": text.replace("\0", "")}
+    plain = text.replace("\0", "")  # some tools refuse NUL
+    scope = {"action": "add", "scopeType": "global", "content": plain}
     return (
         ("add_memory", {"path": f"places/{number % 50}/{number}", "content": text}),
-        ("save_memory", {"db": "core", "content": text, "category": "fact", "tags": [f"tag {number % 9}"]}),
+        ("save_memory", {"db": "core", "content": plain, "category": "fact", "tags": [f"tag {number % 9}"]}),
         ("remember", {"content": text, "session_id": f"session {number % 20}", "tags": f"a,{number % 5}"}),
         ("create_entities", {"entities": [{"name": f"e{number}", "entityType": "t", "observations": [text, "two"]}]}),
         ("memory", {"command": "create", "path": f"/memories/{number % 30}/{number}.txt", "file_text": text}),

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
@@ -44,12 +45,17 @@ def exported(run: Run, folder: Path) -> str:
     return target.read_bytes().decode()
 
 
+def numberless(printed: str) -> str:
+    """The same without the number of the import: on a busy machine it takes several slices, each with its own."""
+    return re.sub(r"undo \d+", "undo N", printed)
+
+
 def test_a_file_comes_out_as_it_went_in(
     run: Run, theirs: Path, config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("import", "server-memory", theirs) == 0
-    assert capsys.readouterr().out == (
-        "entities: 2\nobservations: 2\nrelations: 2\nimported 4 memories; `quipu undo 1` takes it back\n"
+    assert numberless(capsys.readouterr().out) == (
+        "entities: 2\nobservations: 2\nrelations: 2\nimported 4 memories; `quipu undo N` takes it back\n"
     )
     assert exported(run, theirs.parent) == WHOLE
     assert consistency.check(config.file, app.context_of(config), app.DIALECTS) == []
@@ -63,8 +69,8 @@ def test_a_second_import_adds_what_is_new_alone(run: Run, theirs: Path, capsys: 
 
     run("import", "server-memory", theirs)
 
-    assert capsys.readouterr().out == (
-        "entities: 0\nobservations: 1\nrelations: 0\nimported 1 memory; `quipu undo 2` takes it back\n"
+    assert numberless(capsys.readouterr().out) == (
+        "entities: 0\nobservations: 1\nrelations: 0\nimported 1 memory; `quipu undo N` takes it back\n"
     )
     assert exported(run, theirs.parent) == WHOLE.replace('🙂"]', '🙂","hums"]')
 
