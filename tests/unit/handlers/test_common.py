@@ -100,7 +100,7 @@ def spent(answer: Recalled) -> int:
     """The tokens that an answer states, which are those of all of it."""
     cursor, whole = answer.cursor, msgspec.structs.replace(answer, cursor=None)
     likely = tokens_of(msgspec.json.encode(whole)).likely + (CURSOR_TOKENS_PER_BYTE * len(cursor) if cursor else 0)
-    assert answer.tokens == pytest.approx(likely, abs=5 + len(answer.memories))
+    assert answer.tokens == pytest.approx(likely, abs=5 + 2 * len(answer.memories))  # each is estimated in two parts
     return answer.tokens
 
 
