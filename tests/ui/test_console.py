@@ -172,6 +172,7 @@ def test_a_file_is_imported_and_taken_back(browser: Browser, empty: House, tmp_p
     browser.wait(".hits", "Zoe plays the cello.")
     browser.open(at(empty, "/ui/audit"))
     browser.click("tbody tr:first-child button")
+    browser.wait(".notice", "Undone.")
     browser.open(at(empty, "/ui/search"))
     browser.wait("main", "Nothing is stored yet")
     browser.look()
