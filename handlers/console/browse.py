@@ -42,7 +42,7 @@ class Browse(Struct):
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Browse:
-    """Return what is at a place; raises Forbidden for a dialect that the caller may not call."""
+    """Return the contents of a place; raises Forbidden for a dialect that the caller may not call."""
     space, under = visit.query.get("space", ""), visit.query.get("under", "")
     if not space:
         return await read(dispatch, visit, lambda tx: _spaces(tx, allowed_dialects(visit)))

@@ -91,14 +91,14 @@ class DeleteRelations(Struct):
 
 
 class AddedObservations(Struct, forbid_unknown_fields=True):
-    """What was new to an entity."""
+    """The new observations of an entity."""
 
     entityName: str
     addedObservations: list[str]
 
 
 class CreatedEntities(Struct, forbid_unknown_fields=True):
-    """The entities whose names were free."""
+    """The entities that were created."""
 
     entities: list[Entity]
 
@@ -110,7 +110,7 @@ class CreatedRelations(Struct, forbid_unknown_fields=True):
 
 
 class ObservationResults(Struct, forbid_unknown_fields=True):
-    """What was new, entity by entity."""
+    """The new observations of each entity."""
 
     results: list[AddedObservations]
 

@@ -111,7 +111,7 @@ def _passage(row: Values, agent: str, name: str) -> Item:
 
 
 def _message(row: Values, agent: str, name: str, place: int) -> Item:
-    """Return a message; without an id it has its place, which tells it from others of its time."""
+    """Return a message; without an id its position distinguishes it from others of its time."""
     role = text_of(row, "role")
     if role not in _SAID:
         return LeftOut(f"a message of {role or 'nobody'}"[:60])

@@ -95,7 +95,7 @@ def page(text: str) -> Page:
 def _loose(lines: list[str]) -> dict[str, Any]:
     """Return the keys of front matter that is no YAML, each with its text, or the texts of its list.
 
-    Of equal keys the last has the name, as in the programs of vaults; what they had before it has a name of its own.
+    Of equal keys the last counts, as in the programs of vaults; earlier values are kept under names of their own.
     """
     pairs: list[tuple[str, list[str], bool]] = []
     for line in lines:

@@ -27,8 +27,8 @@ _BLANKS = b" \t\r\n\xef\xbb\xbf"
 _OPEN_COMMENT = rb"/\*(?:[^*]++|\*(?!/))*+"
 _COMMENT = rb"//[^\r\n]*+[\r\n]|%b\*/" % _OPEN_COMMENT
 _BLANK = re.compile(rb"(?:[ \t\r\n\xef\xbb\xbf]++|%b)*+" % _COMMENT)
-# A comment that the data cuts off has the first group, a text the second, what is no token the third. A line end in a
-# text is that of a line that was cut off.
+# Groups: a comment that the data cuts off, a string that it cuts off, and anything but a token. A line end in a string
+# is that of a line that was cut off.
 _TOKEN = re.compile(
     rb'(?:\s++|%b)*+(?:((?://[^\r\n]*+|%b|/)\Z)|"(?:[^"\\\r\n]++|\\.)*+(?:"|(\\?\Z))|'
     rb'[^\s"\[\]{},:/]++|[\[\]{},:]|())' % (_COMMENT, _OPEN_COMMENT),

@@ -111,7 +111,7 @@ def holding_parts(tx: Tx, text: str, partitions: Sequence[int] | None) -> list[i
 
 
 def instructions(tx: Tx, partitions: PartitionSet | None, most: int, reached: Reached | None) -> list[int]:
-    """Return standing instructions, at most so many."""
+    """Return at most `most` standing instructions."""
     term = [Term(MARK, MARK)]
     return [*_search(tx, term, partitions, most, reached)] if _frequencies(tx, term, ()).docs.get(MARK) else []
 

@@ -1,7 +1,7 @@
 """The documents in reach of a key that is held to places, by which the signals of a search filter their candidates.
 
-They are those that the store shows to the key, asked again for what was put since the last search. Flags choose
-candidates and no more: the store filters what an answer holds.
+The store says which documents a key sees; each search asks it again for documents put since the last. Flags only choose
+candidates: the store still filters the rows of an answer.
 """
 
 from collections.abc import Collection

@@ -26,7 +26,7 @@ _GROUP_BYTES = 32 * 1024  # of the calls of a group that is more than one: some 
 _CALL_BYTES = 256  # a call costs as much as so many bytes of it
 _MOST_CHARGED = 100  # milliseconds of a turn: so a caller waits for a hundred turns of others at most
 _LATELY_SECONDS = 0.25
-_MOST_IDLE = 1000  # callers who have had work and of whom nothing waits
+_MOST_IDLE = 1000  # idle callers whose time is kept
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
@@ -96,9 +96,9 @@ class Job:
 class CallQueue:
     """The jobs that wait for threads of a pool; none waits longer than `max_wait` seconds.
 
-    The caller who has had the least processor time is next, so a short call waits for at most one long call of another
-    caller. It counts in whole milliseconds, at least one a turn, so callers of equals take turns. A caller who comes
-    has had as much as the one whose turn it is: the time that nobody used is lost.
+    The caller with the least processor time is next, so a short call waits for at most one long call of another caller.
+    Time counts in whole milliseconds, at least one a turn, so equal callers take turns. A new caller begins with the
+    time of the caller that is served: idle time is not saved up.
     `run` gets up to `group` jobs. Up to `at_once` groups run beside each other, and up to `each()` of a caller. A job
     whose caller has gone is dropped, and one that has waited too long is answered with Fault("busy"); work that
     nobody waits for is refused while another job has.
@@ -123,9 +123,9 @@ class CallQueue:
         self._at_once = at_once
         self._each = each or (lambda: at_once)
         self._max_wait = max_wait
-        self._lines: dict[str, deque[Job]] = {}  # of each caller; of those who have had as much the first one is next
+        self._lines: dict[str, deque[Job]] = {}  # of each caller; of callers with equal time the first is next
         self._had: dict[str, int] = {}  # milliseconds, by caller
-        self._turn = 0  # what the caller had had whose turn began last
+        self._turn = 0  # the time, in milliseconds, of the caller whose turn began last
         self._running: Counter[str] = Counter()  # by caller
         self._groups = 0  # that run
         self._announced = self._stopped = False
@@ -260,7 +260,8 @@ class CallQueue:
             sizes[_caller(job)] += job.size + _CALL_BYTES
         each = 1000 * seconds / sizes.total()
         for caller, size in sizes.items():
-            self._had[caller] += min(max(1, int(size * each)), _MOST_CHARGED)
+            # Another thread may have forgotten the time of a caller of whom nothing waits any more.
+            self._had[caller] = self._had.get(caller, self._turn) + min(max(1, int(size * each)), _MOST_CHARGED)
         if len(self._had) > len(self._lines) + _MOST_IDLE:
             self._had = {caller: had for caller, had in self._had.items() if had > self._turn or caller in self._lines}
 

@@ -327,8 +327,8 @@ def burn() -> None:
         pass
 
 
-def served(first: str, later: str) -> str:
-    """The callers in the order in which they are served; those of `later` come while the first job runs.
+def served(first: str, later: str, when: int = 1) -> str:
+    """The callers in the order in which they are served; those of `later` come while the job of this number runs.
 
     A job of an upper-case caller is long, any other short.
     """
@@ -337,8 +337,9 @@ def served(first: str, later: str) -> str:
 
     def work(actor: str) -> None:
         order.append(actor)
-        begun.set()
-        assert go_on.wait(TIMEOUT_SECONDS)
+        if len(order) >= when:
+            begun.set()
+            assert go_on.wait(TIMEOUT_SECONDS)
         if actor.isupper():
             burn()
 
@@ -360,3 +361,25 @@ def test_short_jobs_go_before_long_ones_until_both_callers_have_had_as_much() ->
     order = served("AAA", "b" * 12)
     assert order[:4] == "Abbb"
     assert "b" * 7 not in order.rpartition("A")[0]  # nor do the long ones wait for all of them
+
+
+def test_a_caller_who_was_idle_has_no_time_saved_up() -> None:
+    order = served("A" * 6, "b" * 12, when=4)
+    assert order[:5] == "AAAAb"
+    assert "b" * 7 not in order.rpartition("A")[0]
+
+
+def test_a_caller_whose_time_is_forgotten_while_it_is_served_ends_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.store.queue._MOST_IDLE", -1)
+    order, pool, both = list[str](), ThreadPool("test", 2), threading.Barrier(2)
+    queue = CallQueue(pool, run, at_once=2)
+
+    def work(actor: str) -> None:
+        order.append(actor)
+        if actor in "ab":
+            both.wait(TIMEOUT_SECONDS)
+
+    for actor in "abc":
+        queue.put(job(actor, work=lambda actor=actor: work(actor)))
+    queue.stop()
+    assert sorted(order) == ["a", "b", "c"]
