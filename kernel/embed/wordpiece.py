@@ -39,6 +39,7 @@ WHOLE = " "  # ends a key beside the vocabulary that is a whole word and no begi
 LONGEST_KEY = 31  # characters of a key beside the vocabulary; a bit of 32 for each length
 _SLICE_BITS = 54  # of a hash, besides those by which its slice is looked up: a thousand slices
 _LENGTHS = range(LONGEST_KEY, PREFIX_LENGTH - 1, -1)
+_HASH = blake2b(digest_size=8)
 # Controls that str.split takes for whitespace and BERT deletes.
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _CJK_IDEOGRAPHS = (
@@ -115,7 +116,9 @@ class MoreKeys:
 
 def hash_of(text: str) -> int:
     """Return the 64 bits by which a model's file knows a key."""
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    hashed = _HASH.copy()  # in two thirds of the time of a new one
+    hashed.update(text.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(hashed.digest(), "little")
 
 
 def _look_up(hashes: "memoryview[int]", values: "memoryview[int]") -> Callable[[str], int | None]:

@@ -7,7 +7,7 @@ from kernel.core.lazy_regex import regex
 from kernel.search.query import STOP_WORDS
 
 MARK = "\U000f0002"  # beside the text of an instruction: of private use, a letter for unicode61
-_PARTS = (" ask", "ever ", "lways ", "now on", "time you ", "future", "going forward")  # each instruction has one
+_PARTS = ("ever ", "lways ", " ask", "now on", "time you ", "future", "going forward")  # each instruction has one
 _INSTRUCTION = regex(
     r"(?<![^\s\"'(])(?:(?:i|we) ask(?: you)?\b|from now on\b|going forward,|(?:whenever|every time|each time) you "
     r"|in (?:the )?future,)"
@@ -24,7 +24,7 @@ _ASKING = regex(
 def is_instruction(text: str) -> bool:
     """Return whether a text says how to answer or to work from now on, in English."""
     folded = text.lower()
-    return any(part in folded for part in _PARTS) and _INSTRUCTION.search(folded) is not None
+    return any(map(folded.__contains__, _PARTS)) and _INSTRUCTION.search(folded) is not None
 
 
 def is_order(question: str) -> bool:

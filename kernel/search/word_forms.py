@@ -137,7 +137,10 @@ def _words(text: str) -> list[tuple[str, str]]:
         return []
     if text.isascii():
         words = dict.fromkeys(_ASCII_WORD.findall(text.lower()))
-        language = _latin_language(words.keys() & _LANGUAGES_OF.keys())
+        # A language other than English has at most so many words more than English, and so many less.
+        if len(_FOREIGN_WORDS.intersection(words)) <= len(_ENGLISH_WORDS.intersection(words)):
+            return []
+        language = _latin_language(words)
         return [(language, word) for word in words] if language else []
     text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
     # Distinct words only: a long text has millions of words, and few of them are distinct.
@@ -206,3 +209,4 @@ def _by_word() -> dict[str, tuple[str, ...]]:
 _LATIN = ("english", *(language for language in _STOP_WORDS if language not in _OTHER_SCRIPTS))
 _LANGUAGES_OF = _by_word()
 _FOREIGN_WORDS = frozenset(_LANGUAGES_OF.keys() - STOP_WORDS)
+_ENGLISH_WORDS = frozenset(word for word, languages in _LANGUAGES_OF.items() if languages == ("english",))
