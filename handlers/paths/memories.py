@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from msgspec import UNSET, UnsetType
+
 from handlers.paths.schemas import (
     MAX_PATH,
     PAGE_SIZE,
@@ -42,6 +44,7 @@ MAX_CONTENT_BYTES = 1_048_576
 _MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 _MOST_REMARKS = 5
+_MOST_CONTRADICTED = 2
 _MOST_COMPARED = 50  # paths, beside an absent path
 _NOT_IN_PATHS = regex(r"[^\w./-]+")
 # The common form passes with one match; everything else takes the checks below.
@@ -63,7 +66,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     if tx.one("paths.memories.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
     _index_and_append(tx, path, "created", None, request.content)
-    return Added("ok", path, size, tx.now)
+    return Added("ok", path, size, tx.now, _contradicted(tx, path, request.content))
 
 
 def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
@@ -81,7 +84,7 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
             answers.append(place)
         else:
             _index_and_append(tx, place[0], "created", None, request.content)
-            answers.append(Added("ok", *place, tx.now))
+            answers.append(Added("ok", *place, tx.now, _contradicted(tx, place[0], request.content)))
     return answers
 
 
@@ -93,7 +96,7 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
         raise _missing(tx, path, "please use add_memory to create first")
     tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
-    return Replaced("ok", path, size, tx.now)
+    return Replaced("ok", path, size, tx.now, _contradicted(tx, path, request.content))
 
 
 def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
@@ -210,6 +213,16 @@ def get_memory(tx: Tx, path: str) -> Memory | None:
 def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
     history.append(tx, SPACE, path, operation, before=before, after=after)
     index.put(tx, SPACE, path, index_text(path, after))
+
+
+def _contradicted(tx: Tx, path: str, content: str) -> list[str] | UnsetType:
+    """Return the paths of memories that seem to say something else about the same thing."""
+    contradicted: list[str] = []
+    for near in index.near_subjects(tx, SPACE, path, content):
+        older = tx.one("paths.memories.content", str, path=near)
+        if older is not None and index.seems_to_contradict(content, older):
+            contradicted.append(near)
+    return contradicted[:_MOST_CONTRADICTED] or UNSET
 
 
 def index_text(path: str, content: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 MAX_PATH = 255  # characters
 PAGE_SIZE = 100
@@ -15,6 +15,10 @@ Path = Annotated[
     ),
 ]
 Text = Annotated[str, Meta(description="Memory content, kept as written; at most 1 MB of UTF-8")]
+Contradicted = Annotated[
+    list[str] | UnsetType,
+    Meta(description="Other memories that seem to say something else about the same thing: read, then replace or drop"),
+]
 Ok = Literal["ok"]
 
 
@@ -63,6 +67,7 @@ class Added(Struct):
     path: str
     content_size: int
     created_at: str
+    may_contradict: Contradicted = UNSET
 
 
 class Replaced(Struct):
@@ -72,6 +77,7 @@ class Replaced(Struct):
     path: str
     content_size: int
     updated_at: str
+    may_contradict: Contradicted = UNSET
 
 
 class Dropped(Struct):

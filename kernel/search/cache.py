@@ -1,13 +1,16 @@
 """The data that search keeps in memory between calls: vectors, document frequencies, and words near misspelt words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.search.ann import VectorIndex
 from kernel.search.query import Term
 from kernel.search.typos import Near
 from kernel.security.reach import Reach
 from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    from kernel.search.subjects import Subjects
 
 _MAX_NEAR_WORDS = 1000  # misspelt words that are kept; not measured
 _MAX_GROWTH = 1.125  # document frequencies are counted again once the index has grown by an eighth; not measured
@@ -57,6 +60,7 @@ class SearchCache:
         self.last_near: tuple[Tx | None, list[Term], Mapping[str, Sequence[Near]]] = (None, [], {})
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0, 0))
         self.reached: dict[Reach, Reached] = {}
+        self.subjects: dict[str, Subjects] = {}  # by space
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:

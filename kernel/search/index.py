@@ -50,6 +50,7 @@ from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.reached import reached, seen_among
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import ask_vectors, l2_distance, vector_search
+from kernel.search.subjects import Subjects, seems_to_contradict
 from kernel.search.trigrams import containing
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.rules.injection import matched_rule
@@ -98,6 +99,7 @@ __all__ = [
     "matched_rule",
     "model_id",
     "named_values",
+    "near_subjects",
     "newest",
     "partitions_of",
     "prefilter",
@@ -105,6 +107,7 @@ __all__ = [
     "rerank",
     "says_the_same",
     "search",
+    "seems_to_contradict",
     "set_provenance",
     "verdict",
 ]
@@ -199,6 +202,16 @@ def put(
     writer, created_at, at = origin or Origin(tx.call_context.writer, "", tx.now)
     item = _Put(space, key, scope, text, indexed_words(text, words), *writer, created_at, at)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
+
+
+def near_subjects(tx: Tx, space: str, key: str, text: str) -> list[str]:
+    """Return the keys of short statements of a space that may be about the same as the new text of `key`; some may be
+    gone.
+    """
+    cache: SearchCache = tx.context.search_cache
+    subjects = cache.subjects.get(space) or cache.subjects.setdefault(space, Subjects())
+    subjects.follow(tx, space)
+    return subjects.near(text, key)
 
 
 def set_provenance(

@@ -29,6 +29,12 @@ SELECT d.id FROM doc AS d WHERE d.id > :doc
 UNION
 SELECT v.doc FROM doc_vector AS v WHERE v.id > :vector;
 
+-- name: short_since
+-- The documents of a space put after another, without those of long texts.
+SELECT d.id, d.key, d.text FROM doc AS d
+WHERE d.id > :doc AND d.space = :space AND length(d.text) <= 500
+ORDER BY d.id;
+
 -- name: ids_of
 -- The documents of the given (space, key) pairs, in that order.
 SELECT d.id

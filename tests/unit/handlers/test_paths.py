@@ -53,6 +53,64 @@ def refused(reply: Reply, code: str) -> str:
     return answer["message"]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The office is in Berlin.", "The office is in Paris."),
+        ("Python 3.11 is required", "Python 3.12 is required"),
+        ("Deploys run on Friday", "Deploys never run on Friday"),
+        ("CI runs on Jenkins.", "We moved CI from Jenkins to GitHub Actions."),
+        ("Ann leads the review board.", "Bob leads the review board."),
+    ],
+)
+def test_a_write_names_the_memory_that_it_seems_to_contradict(
+    kernel: Kernel, call: Call, clock: Clock, older: str, newer: str
+) -> None:
+    call("add_memory", path="team/facts", content=older)
+    call("add_memory", path="team/other", content="The plants need water.")
+
+    again = decode(call("replace_memory", path="team/facts", content=older))
+    added = decode(call("add_memory", path="news/today", content=newer))
+    call("drop_memory", path="news/today")
+    kernel.store.context.search_cache.subjects.clear()  # as after a restart
+    replaced = decode(call("replace_memory", path="team/other", content=newer))
+
+    assert "may_contradict" not in again
+    assert added == {
+        "status": "ok",
+        "path": "news/today",
+        "content_size": len(newer),
+        "created_at": NOW,
+        "may_contradict": ["team/facts"],
+    }
+    assert replaced["may_contradict"] == ["team/facts"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The Berlin office opens at 8.", "The Paris office opens at 9."),
+        ("Contract 118 runs until 2027.", "Contract 119 runs until 2030."),
+        ("Reading list: Emma, Persuasion.", "Reading list: Dune, Solaris."),
+        ("The tests take an hour. " * 20, "The tests take an age. " * 20),
+        ("The office is in Berlin.", "The office is in Berlin."),
+    ],
+)
+def test_a_write_names_no_memory_about_another_thing(call: Call, older: str, newer: str) -> None:
+    call("add_memory", path="team/facts", content=older)
+
+    assert "may_contradict" not in decode(call("add_memory", path="news/today", content=newer))
+
+
+def test_a_memory_that_is_gone_or_says_something_else_is_not_named(call: Call) -> None:
+    call("add_memory", path="a", content="The office is in Berlin.")
+    call("add_memory", path="b", content="The office is in Rome.")
+    call("drop_memory", path="a")
+    call("replace_memory", path="b", content="Cats sleep a lot.")
+
+    assert "may_contradict" not in decode(call("add_memory", path="c", content="The office is in Paris."))
+
+
 def test_add_answers_with_the_size_in_bytes_and_the_time(call: Call, clock: Clock) -> None:
     reply = call("add_memory", path="project/todo", content="Größe: 5 €")
 

@@ -1,0 +1,151 @@
+"""Short statements of a space by hashes of their subjects, in memory, so that a write may name what it seems to
+contradict without a search.
+
+A slot keeps the key of the last statement that has its hash. The table is a hint: its keys may be gone, or have another
+text by now, so the caller reads them again. It follows the documents that other processes put, once a second.
+"""
+
+from itertools import combinations
+from typing import NamedTuple
+
+from kernel.core.lazy_regex import regex
+from kernel.search.equivalence import are_about_others, begins_alike, ends_alike, is_negated
+from kernel.search.query import STOP_WORDS
+from kernel.store.transaction import Tx
+
+_SLOTS = 1 << 16
+_MASK = _SLOTS - 1
+_MOST_READ = 10_000  # documents at once, the last
+_MOST_CHARS, _LEAST_WORDS, _MOST_WORDS = 160, 3, 16
+_MOST_CONTENT = 5  # words of which pairs are looked up
+_MOST_HALF = 7  # words of a beginning that is looked up
+_SECOND = len("2026-01-01T00:00:00")
+_WORD = regex(r"[^\W_]+")
+# Words before a value that holds no longer: anywhere, as in "no longer ... X", or just before it, as in "from X".
+_LEFT = frozenset(
+    "from longer anymore never instead von vom statt nicht mehr kein keine pas plus desde dejó più больше".split()
+)
+_LEFT_NEXT = frozenset("of off than not de du des del da dal non из с со не".split())
+_NEXT = 2
+
+
+class _Statement(NamedTuple):
+    words: list[str]
+    content: list[str]
+    frame: list[str]  # the words without numbers and names
+
+
+class _Put(NamedTuple):
+    id: int
+    key: str
+    text: str
+
+
+class Subjects:
+    """The keys of the last short statements of a space, by hashes of their subjects."""
+
+    def __init__(self) -> None:
+        self._slots: list[str | None] = [None] * _SLOTS
+        self._last = self._own = 0  # the last document, and how many were put here since
+        self._read_at = ""
+
+    def near(self, text: str, key: str) -> list[str]:
+        """Return the keys of statements that may be about the same as the text of `key`, which is noted."""
+        self._own += 1
+        statement = _statement(text)
+        if statement is None:
+            return []
+        slots = self._slots
+        noted = _noted(statement)
+        near = {slots[subject] for subject in (*noted, *_also_asked(statement))}
+        for subject in noted:
+            slots[subject] = key
+        return sorted(other for other in near if other and other != key)
+
+    def follow(self, tx: Tx, space: str) -> None:
+        """Notes the documents put elsewhere since the last look, those without a scope, once a second."""
+        if (second := tx.now[:_SECOND]) == self._read_at:
+            return
+        self._read_at = second
+        with tx.held_to(None):
+            last = tx.context.search_cache.last_ids(tx).doc
+            after, others = max(self._last, last - _MOST_READ), last - self._last - self._own
+            rows = tx.all("kernel.documents.short_since", _Put, doc=after, space=space) if others > 0 else []
+        for row in rows:
+            if statement := _statement(row.text.partition("\n")[2]):
+                for subject in _noted(statement):
+                    self._slots[subject] = row.key
+        self._last, self._own = last, 0
+
+
+def seems_to_contradict(newer: str, older: str) -> bool:
+    """Return whether a statement seems to say another thing than an older of the same subject: another value, number,
+    name or date, that it moved away from the older value, or that it denies the other.
+    """
+    new, old = _statement(newer), _statement(older)
+    if new is None or old is None or new.words == old.words:
+        return False
+    if is_negated(newer) != is_negated(older):
+        return 2 * len({*new.content} & {*old.content}) >= len(old.content)
+    if _is_left(new, old) or ends_alike(newer, older):
+        return True
+    is_same_frame = new.frame == old.frame and not are_about_others(newer, older)
+    return (is_same_frame or begins_alike(newer, older)) and not _differ_twice(new.words, old.words)
+
+
+def _differ_twice(newer: list[str], older: list[str]) -> bool:
+    """Return whether two statements of one form differ in two places: in a subject and in its value."""
+    if len(newer) != len(older):
+        return False
+    differing = [at for at, (new, old) in enumerate(zip(newer, older, strict=True)) if new != old]
+    return differing[-1] - differing[0] >= len(differing)
+
+
+def _statement(text: str) -> _Statement | None:
+    """Return the parts of a short statement; None for other texts."""
+    if len(text) > _MOST_CHARS or ": " in text:  # of a list
+        return None
+    spelled = _WORD.findall(text)
+    if not _LEAST_WORDS <= len(spelled) <= _MOST_WORDS:
+        return None
+    words = [word.lower() for word in spelled]
+    content = [word for word in words if word not in STOP_WORDS and not word.isdecimal()]
+    frame = [word for word in spelled if word.islower()]
+    return _Statement(words, content, frame) if content else None
+
+
+def _noted(statement: _Statement) -> tuple[int, ...]:
+    """Return the slots of the beginning, of the first half, of the end, of the frame, and of the first two words
+    of content with the last.
+    """
+    words, content, frame = statement
+    half = (len(words) + 1) // 2
+    return (
+        hash(tuple(words[:_LEAST_WORDS])) & _MASK,
+        hash(tuple(words[:half])) & _MASK,
+        hash(tuple(words[-_LEAST_WORDS:])) & _MASK,
+        hash(tuple(frame)) & _MASK,
+        *(hash((word, content[-1])) & _MASK for word in content[:2]),
+    )
+
+
+def _also_asked(statement: _Statement) -> list[int]:
+    """Return further slots that a longer, a shorter or an earlier statement about the same may have noted."""
+    words, content, _ = statement
+    asked = [hash(tuple(words[:count])) & _MASK for count in range(_LEAST_WORDS + 1, min(len(words), _MOST_HALF + 1))]
+    if not (_LEFT.isdisjoint(words) and _LEFT_NEXT.isdisjoint(words)):
+        asked += [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)]
+    return asked
+
+
+def _is_left(newer: _Statement, older: _Statement) -> bool:
+    """Return whether a statement names the subject of the older one, and its value as left: "moved from X to Y"."""
+    value = older.content[-1]
+    if (
+        value not in newer.content
+        or newer.content[-1] == value
+        or {*older.content[:2]}.isdisjoint({*newer.content} - {value})
+    ):
+        return False
+    at = newer.words.index(value)
+    return not (_LEFT.isdisjoint(newer.words[:at]) and _LEFT_NEXT.isdisjoint(newer.words[max(0, at - _NEXT) : at]))
