@@ -7,6 +7,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 
 from calendar import month_name
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _MOST_CHARS = 240  # of a statement with its name; longer texts are notes, proce
 _LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
 _ADVERB, _VERBS = "ly", "ed"  # their endings
+_PAST = frozenset("became gave left quit sold took went".split())
 _RECENT = frozenset("current last latest new newest next revised since today updated yesterday".split())
 _DETERMINERS = frozenset("a an her his my our the their your".split())
 _QUALIFIERS = frozenset("at during for in on to".split())
@@ -34,6 +36,7 @@ _AUXILIARIES = frozenset("are can could did do does had has have is may might mu
 _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
 )
+_STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _TURN = regex(r"[^\W\d_]+: ")  # of a conversation, in which answers follow each other
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = frozenset(
@@ -81,20 +84,21 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     texts = [_statement_text(item.document.text) for item in sequence[:_COMPARED]]
     if sum(map(bool, texts)) <= 1:
         return sequence
-    subjects = {stem for stem, word in index.content_words(tx, question).items() if word not in _RELATIONS}
+    subjects = {stem for stem, word in _content_words(tx, question).items() if word not in _RELATIONS}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
     values = index.named_values(question)
     every = [_statement(tx, item, text, subjects, values) for item, text in zip(sequence, texts, strict=False)]
+    most = max((len(statement.subjects) for statement in every if statement), default=0)
     statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
-    for goes_before in (_replaces, _is_asked_bare):
+    for goes_before in (partial(_replaces, most), _is_asked_bare):
         for at, better in enumerate(statements):
             first = next((place for place, other in enumerate(statements[:at]) if goes_before(better, other)), at)
             if first < at:
                 statements.insert(first, statements.pop(at))
                 sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
     for at, older in enumerate(statements):
-        newer = next((statement for statement in statements[:at] if _replaces(statement, older)), None)
+        newer = next((statement for statement in statements[:at] if _replaces(most, statement, older)), None)
         if newer is not None:
             document = newer.item.document
             sequence[at] = sequence[at]._replace(newer=f"{document.space}/{document.key}")
@@ -115,7 +119,7 @@ def _statement(
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
     if not text or not subjects:
         return None
-    forms = index.content_words(tx, text)
+    forms = _content_words(tx, text)
     numbers = _NUMBER.findall(text)  # 2 is none of 2.35
     words = frozenset(stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers))
     about = words & subjects
@@ -124,6 +128,14 @@ def _statement(
     value = values.share(text, str.isspace) if values else None
     spoken = [*_WORD.findall(_POSSESSIVE.sub("", text.lower())), "", ""]
     return _Statement(item, text, spoken, tuple(forms), forms, words, about, value)
+
+
+def _content_words(tx: Tx, text: str) -> dict[str, str]:
+    """Return the content words of a text by their stems, without parts of words and what the index has beside them."""
+    lowered = text.lower()
+    words = frozenset(_WORD.findall(lowered))
+    forms = index.content_words(tx, text).items()
+    return {stem: word for stem, word in forms if word in words or (not word.isascii() and word in lowered)}
 
 
 def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
@@ -144,13 +156,23 @@ def _is_moved(newer: _Statement, older: _Statement) -> bool:
     does.
     """
     values = {*older.sequence} - older.subjects
-    if older.sequence[0] not in newer.words or not values <= {*newer.sequence}:
+    if older.sequence[0] not in newer.words or _RELATIONS.issuperset(older.forms[value] for value in values):
+        return False
+    left = [at for value in values for at, word in enumerate(newer.sequence) if _is_form(word, value)]
+    if not all(any(_is_form(word, value) for word in newer.sequence) for value in values):
         return False
     if len(_POSSESSIVE.findall(newer.text)) > len(_POSSESSIVE.findall(older.text)):  # "Weber" and "Weber's clerk"
         return False
-    first = next((at for at, word in enumerate(newer.sequence) if word in values), len(newer.sequence))
     is_other_number = any(map(str.isdigit, older.subjects - newer.subjects))
-    return not is_other_number and not {*newer.sequence[first:]} <= {*older.sequence}
+    return not is_other_number and not {*newer.sequence[min(left) + 1 :]} <= {*older.sequence}
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Return whether two words are equal or, in a script that has no stemmer, forms of one name."""
+    if word == other or other.isascii():
+        return word == other
+    stem = min(_STEM_LETTERS, len(other) - 1)
+    return word[:stem] == other[:stem] and abs(len(word) - len(other)) <= _MOST_ENDING
 
 
 def _is_about_another(newer: _Statement, older: _Statement) -> bool:
@@ -249,6 +271,8 @@ def _is_own_noun(newer: _Statement, older: _Statement, word: str) -> bool:
     """Return whether a word may be a noun or adjective that names another thing than the older statement does."""
     if word in _RELATIONS or word in _RECENT or word.endswith(_ADVERB) or index.is_common(word) or word[0].isdigit():
         return False
+    if word in _PAST or index.is_negated(word):
+        return False
     stem = next((stem for stem, form in newer.forms.items() if form == word), "")
     return stem != "" and stem not in older.forms and stem not in newer.subjects
 
@@ -266,8 +290,9 @@ def _is_asked_bare(bare: _Statement | None, part: _Statement | None) -> bool:
     return bare.item.score >= _NEAR * part.item.score and _is_about_part(part, bare)
 
 
-def _replaces(newer: _Statement | None, older: _Statement | None) -> bool:
-    if newer is None or older is None or not _is_about_same(newer, older):
+def _replaces(most: int, newer: _Statement | None, older: _Statement | None) -> bool:
+    """Return whether a statement replaces an older one; `most` is the number of subjects of the one that has most."""
+    if newer is None or older is None or len(older.subjects) < most or not _is_about_same(newer, older):
         return False
     if older.value == 1.0 and newer.value == 0.0:  # the question is about the older value
         return False

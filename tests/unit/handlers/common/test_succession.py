@@ -28,9 +28,19 @@ PAIRS = [
     ("Emil goes to school Nord.", "Emil moved from school Nord to Waldhaus.", "which school does Emil go to?"),
     ("Paper comes in packs of 500.", "Paper comes in packs of 2,500.", "in packs of how many is paper?"),
     ("The barge is at the pier.", "In March the barge moved to the lock.", "where is the barge?"),
+    ("Iva trains with coach Pohl.", "Iva left coach Pohl and trains with coach Mora.", "who does Iva train with?"),
+    ("Papa fährt einen Seat.", "Papa fährt keinen Seat mehr, sondern einen Skoda.", "welches Auto fährt Papa?"),
+    ("Вера живёт в Туле.", "Вера переехала из Тулы в Омск.", "где живёт Вера?"),
+    (
+        "The parking guide is at ShareBox.",
+        "As of this week the parking guide is at GitBarn.",
+        "where is the parking guide?",
+    ),
+    ("Rosa bebe café.", "Rosa ya no bebe café.", "bebe café Rosa?"),
     ("The tram is driven by Karl.", "Karl no longer drives the tram; Lena does.", "who drives the tram?"),
 ]
 APART = [
+    ("Mila plays chess.", "Mila plays tennis with Jo.", "does Mila play chess?"),
     ("Anna lives in Lyon.", "Boris lives in Nantes.", "where does Anna live?"),
     ("The Bern office opens at 8.", "The Basel office opens at 9.", "when does the office open?"),
     ("The cello was made in 1890.", "The cello case was made in 2015.", "when was the cello made?"),
