@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kernel.cli.hook_entries import HOOK_CLIENTS, entries  # noqa: E402  the path comes first
+from kernel.cli.hook_files import HOOK_CLIENTS, entries  # noqa: E402  the path comes first
 from kernel.core.config import DEFAULT_PORT, VERSION  # noqa: E402
 
 ABOUT = "Memories that outlive a session, kept by a Quipu server on this machine"

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from handlers.brain import (
-    briefing,
     config,
     curation,
     entities,
@@ -19,7 +18,7 @@ from handlers.brain import (
     smart,
     vectors,
 )
-from handlers.brain.base import NO_PREFIX
+from handlers.brain.base import NO_PREFIX, SETTINGS
 from handlers.brain.index_text import (
     KINDS,
     entity_source,
@@ -30,14 +29,12 @@ from handlers.brain.index_text import (
     resource_source,
 )
 from handlers.brain.schemas import Entity, Memory, Note, Resource
-from handlers.brain.settings import SETTINGS
 from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
-from kernel.calls.tools import Reply, Tool
+from kernel.calls.tools import Reply, Tool, lazily
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
-from kernel.memories.import_records import Import, Imported, Record, Source
+from kernel.memories.import_records import Import
 from kernel.store.history import Past
-from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 _TEXT = "text/plain; charset=utf-8"
@@ -122,18 +119,6 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-def _import_project_brain(source: Source) -> Steps[Imported]:
-    from handlers.brain.import_project_brain import import_files  # for the command only
-
-    return import_files(source)
-
-
-def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
-    from handlers.brain.intake import take  # for the command only, so that a server starts without it
-
-    return take(tx, records)
-
-
 DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
@@ -151,16 +136,20 @@ DIALECT = Dialect(
         curate=curation.curate,
         curating=curation.TOOLS,
         compose=curation.compose,
-        brief=briefing.brief,
+        brief=curation.brief,
         tagged=tagged,
         expired=expired,
         past=Past(past_sources, keeps_scope=True),
-        take=_take,
+        take=lazily("handlers.brain.intake:take"),
     ),
     settings=SETTINGS,
     exchange=Exchange(
         imports=(
-            Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
+            Import(
+                "project-brain",
+                "the folder with core.db and its kin, plain or encrypted",
+                lazily("handlers.brain.import_project_brain:import_files"),
+            ),
         )
     ),
 )

@@ -1,14 +1,16 @@
-"""Helpers that all tools of `brain` share: databases and their index spaces, ids, times and JSON columns."""
+"""Helpers that all tools of `brain` share: databases and their index spaces, ids, times and JSON columns, their
+settings, the words of their categories and statuses, the keys that a reading tool returns, and immutable memories."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct
 
-from handlers.brain.settings import DATABASES
-from kernel.calls.settings import setting
+from handlers.brain.schemas import DATABASE_NAMES, Category, EntityType, Memory, NoteType
+from kernel.calls.settings import Setting, fraction, names, setting
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.core.times import end_of_day, utc_time
 from kernel.search import index
 from kernel.store.transaction import Tx
@@ -16,6 +18,34 @@ from kernel.store.transaction import Tx
 R = TypeVar("R", bound=Struct)
 ID_LENGTH = 21  # characters after the prefix, as in the ids of the original
 NO_PREFIX = "bare"  # label of a fault whose message is returned without `Error: `
+
+
+_Key = Annotated[str, Meta(min_length=1, max_length=64)]
+Fields = Annotated[
+    Annotated[list[_Key], Meta(max_length=64)] | None,
+    Meta(description="Only these keys of each row, and its id; every key if left out"),
+]
+ALWAYS_KEPT = ("id",)
+
+
+STATUSES = ("active", "superseded", "archived")
+CATEGORIES: tuple[str, ...] = get_args(Category)
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "category": CATEGORIES,
+    "status": STATUSES,
+    "type": get_args(EntityType),
+    "note_type": get_args(NoteType),
+}
+
+
+class _Metadata(Struct):
+    immutable: Any = None
+
+
+DATABASES = "QUIPU_BRAIN_DATABASES"
+HALF_LIFE_DAYS = "QUIPU_BRAIN_HALF_LIFE_DAYS"
+DUPLICATE_DISTANCE = "QUIPU_BRAIN_DUPLICATE_DISTANCE"
+_NAME = regex(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def databases(tx: Tx) -> tuple[str, ...]:
@@ -95,10 +125,109 @@ def texts_of(*names: str) -> Callable[[Struct], list[str]]:
 
 
 def stored(value: Any) -> Any:
-    """Return a value as a column holds it: a list or an object as JSON text."""
     return json_text(value) if isinstance(value, dict | list) else value
 
 
 def not_found(kind: str, key: str) -> Fault:
     """Return the fault for an unknown id, for example `Memory 'mem_x' not found`."""
     return Fault("not_found", f"{kind} '{key}' not found")
+
+
+def check_fields(fields: Sequence[str] | None, *row_types: type[Struct]) -> None:
+    """Raises Fault if rows of none of these types have a key of that name."""
+    keys = dict.fromkeys(name for kind in row_types for name in kind.__struct_fields__)
+    for name in fields or ():
+        if name not in keys:
+            raise Fault("invalid", f"Invalid arguments: fields: there is no {name!r}; the keys are {', '.join(keys)}")
+
+
+def keep_fields(fields: Sequence[str] | None, rows: Iterable[Struct]) -> None:
+    """Leaves every other key out of the rows as they are encoded."""
+    if fields is None:
+        return
+    for row in rows:
+        for name in row.__struct_fields__:
+            if name not in ALWAYS_KEPT and name not in fields:
+                setattr(row, name, UNSET)  # msgspec leaves it out for a field of any type
+
+
+def check_category(word: str | None, current: str | None = None) -> None:
+    """Raises Fault("invalid") for an unknown category, unless it is that of the memory already."""
+    if word not in (None, current, *CATEGORIES):
+        raise _unknown("category", CATEGORIES)
+
+
+def check_status(word: str | None, current: str | None = None) -> None:
+    """Raises Fault("invalid") for an unknown status, unless it is that of the memory already."""
+    if word not in (None, current, *STATUSES):
+        raise _unknown("status", STATUSES)
+
+
+def check_filters(rows: Sequence[object], **words: str | None) -> None:
+    """Raises Fault("invalid") for an unknown word without any row; imported rows may have others."""
+    for name, word in words.items():
+        if not rows and word not in (None, *_WORDS[name]):
+            raise _unknown(name, _WORDS[name])
+
+
+def check_metadata(metadata: Mapping[str, Any] | None) -> None:
+    """Raises Fault("invalid") for an `immutable` that is neither true nor false and so would not protect."""
+    if metadata is not None and not isinstance(metadata.get("immutable", False), bool):
+        raise Fault("invalid", "Invalid arguments: metadata.immutable is true or false")
+
+
+def _unknown(name: str, words: Sequence[str]) -> Fault:
+    return Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(words)}")
+
+
+def lock_of(row: Memory) -> str:
+    """Return the reason why a memory must not be changed; empty for none."""
+    if row.source == "founding":
+        return "it is a founding memory"
+    if row.category == "hard_constraint":
+        return "it is a hard constraint"
+    if row.category == "value" and row.subcategory == "core":
+        return "it is a core value"
+    return "its metadata say `immutable: true`" if is_marked_immutable(row.metadata) else ""
+
+
+def is_immutable(row: Memory) -> bool:
+    """Return whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its
+    metadata.
+    """
+    return bool(lock_of(row))
+
+
+def is_marked_immutable(metadata: str | None) -> bool:
+    try:
+        return metadata is not None and msgspec.json.decode(metadata, type=_Metadata).immutable is True
+    except msgspec.DecodeError:
+        return False
+
+
+def check_mutable(row: Memory, verb: str) -> None:
+    """Raises Fault("blocked") for an immutable memory; `verb` names the attempted change in the message."""
+    if not is_immutable(row):
+        return
+    if verb == "correct" and row.source == "founding":
+        raise Fault("blocked", "Cannot correct founding memories. These are immutable.")
+    raise Fault(
+        "blocked", f"Cannot {verb} immutable memory '{row.id}'. Founding values and hard constraints are permanent."
+    )
+
+
+def database_names(value: str) -> tuple[str, ...]:
+    """Return the database names without duplicates; raises ValueError for an invalid name."""
+    database_names = tuple(dict.fromkeys(names(value)))
+    if not all(_NAME.fullmatch(name) for name in database_names):
+        raise ValueError("names of lower-case letters, digits, - and _, separated by commas")
+    return database_names
+
+
+SETTINGS = (
+    Setting(
+        DATABASES, DATABASE_NAMES, database_names, "the databases of brain, separated by commas", lists=("db", "dbs")
+    ),
+    Setting(HALF_LIFE_DAYS, 30.0, fraction(0.001, 100_000), "days after which an unused memory counts half"),
+    Setting(DUPLICATE_DISTANCE, 0.9, fraction(0, 2), "L2 distance below which smart_save_memory asks first"),
+)

@@ -20,8 +20,6 @@ class GetConfig(Struct, forbid_unknown_fields=True):
 
 
 class SetConfig(Struct, forbid_unknown_fields=True):
-    """A key and its new value."""
-
     key: Annotated[Id, Meta(description="The key, with dots between its parts")]
     value: Annotated[str, Meta(description="The value as JSON text, such as 0.4", max_length=100_000)]
     description: Annotated[Annotated[str, Meta(max_length=10_000)] | None, Meta(description="What it is for")] = None

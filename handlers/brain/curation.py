@@ -1,15 +1,28 @@
-"""Editing and forgetting by a person: of notes, resources and immutable memories with tools beside the contract."""
+"""Editing and forgetting by a person: of notes, resources and immutable memories with tools beside the contract.
+
+The decisions of a project, for the start of a session."""
+
+from typing import NamedTuple
 
 from handlers.brain import repository
-from handlers.brain.base import not_found, space
-from handlers.brain.immutability import lock_of
+from handlers.brain.base import DATABASES, lock_of, not_found, space
 from handlers.brain.index_text import note_source, resource_source, update_index
 from handlers.brain.memories import DeleteMemory, delete_row
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
+from kernel.calls.settings import setting
 from kernel.calls.tools import Hints, Tool, write
+from kernel.core.text import spellings
+from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store import history
 from kernel.store.transaction import Tx
+
+_MOST = 5
+
+
+class _Decision(NamedTuple):
+    id: str
+    content: str
 
 
 def compose(text: str, _name: str) -> ToolCall:
@@ -86,6 +99,14 @@ def forget_immutable_memory(tx: Tx, request: DeleteMemory) -> str:
     row = repository.get(tx, request.db, request.id)
     delete_row(tx, request.db, row, reason="its owner lifted the protection")
     return f"Deleted memory '{row.id}'"
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """Return the newest active decisions of the project, in the first database: others may be private."""
+    database: str = setting(tx, DATABASES)[0]
+    names = spellings([name for name in project if name])
+    decisions = tx.all("brain.curation.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)
+    return [Remark("decision", f"brain:{database}", decision.id, decision.content) for decision in decisions]
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -115,7 +115,6 @@ def _chacha20(library: _Ciphers, key: bytes, nonce: bytes, counter: int, data: b
 
 
 def _load_ciphers() -> _Ciphers:
-    """Return the primitives of `cryptography`; raises Fault if it is not installed."""
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20

@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import embedding, new_id, new_row, not_found, space
-from handlers.brain.fields import Fields
+from handlers.brain.base import Fields, embedding, new_id, new_row, not_found, space
 from handlers.brain.index_text import ACTIVE, entity_source, entity_text, update_index
 from handlers.brain.links import delete_links_of
 from handlers.brain.repository import read_page, update
@@ -30,8 +29,6 @@ from kernel.store.transaction import Tx
 
 
 class CreateEntity(Struct, forbid_unknown_fields=True):
-    """A new entity."""
-
     db: Database
     name: Annotated[Title, Meta(description="What it is called")]
     type: Annotated[EntityType, Meta(description="What kind of thing it is")]
@@ -68,15 +65,11 @@ class UpdateEntity(Struct, forbid_unknown_fields=True):
 
 
 class GetEntityFull(Struct, forbid_unknown_fields=True):
-    """The entity to get."""
-
     db: Database
     id: Annotated[Id, Meta(description="Id of the entity")]
 
 
 class DeleteEntity(Struct, forbid_unknown_fields=True):
-    """The entity to delete."""
-
     db: Database
     id: Annotated[Id, Meta(description="Id of the entity")]
 

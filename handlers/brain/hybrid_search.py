@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
-from handlers.brain import decay, querylog, repository
-from handlers.brain.base import NO_PREFIX, space
-from handlers.brain.fields import Fields, check_fields, keep_fields
+from handlers.brain import querylog, repository, scoring
+from handlers.brain.base import NO_PREFIX, Fields, check_fields, keep_fields, space
 from handlers.brain.index_text import entity_text, join_sentences
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import ConfigRow, Database, Entity, Fraction, Limit, Memory, Note
@@ -210,14 +209,14 @@ def _partitions(tx: Tx, db: str, types: Sequence[ResultKind]) -> list[tuple[str,
 
 def _evidence(tx: Tx, db: str, ranking: Sequence[Scored], types: Sequence[ResultKind]) -> list[tuple[Hit, Evidence]]:
     ids = [item.hit.id for item in ranking]
-    half_life = decay.half_life_days(tx)
+    half_life = scoring.half_life_days(tx)
     marks: dict[str, _ScoreInputs] = {}
     for kind in types:
         marks |= {row.id: row for row in tx.all(_SIGNALS[kind], _ScoreInputs, db=db, ids=ids)}
     evidence: list[tuple[Hit, Evidence]] = []
     for item in ranking:
         if mark := marks.get(item.hit.id):
-            present = decay.decayed(mark.decay_score, mark.since, tx.now, half_life)
+            present = scoring.decayed(mark.decay_score, mark.since, tx.now, half_life)
             evidence.append((item.hit, Evidence(item.score, item.parts, present, mark.importance)))
     return evidence
 
@@ -243,7 +242,7 @@ def _record(
     request: HybridSearch | SemanticSearch,
     answer: HybridResults | SemanticResults,
 ) -> None:
-    decay.record_access(tx, request.db, [item.id for item in answer.results if item.type == "memory"])
+    scoring.record_access(tx, request.db, [item.id for item in answer.results if item.type == "memory"])
     ids = [item.id for item in answer.results]
     querylog.log_query(tx, LoggedQuery(request.db, request.query, source, ids, answer.meta.execution_time_ms))
 

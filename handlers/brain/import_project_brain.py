@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import astuple
 
 from handlers.brain import import_rows
-from handlers.brain.base import databases, embedding_columns, space
+from handlers.brain.base import DATABASES, databases, embedding_columns, space
 from handlers.brain.encrypted_file import decrypt, is_encrypted
 from handlers.brain.import_rows import Event, Row, required_text, text, time
 from handlers.brain.index_text import (
@@ -23,15 +23,13 @@ from handlers.brain.index_text import (
     update_index,
 )
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
-from handlers.brain.settings import DATABASES
 from kernel.calls.dialect import IndexSource
 from kernel.core.checkout import Refused, open_file
 from kernel.core.errors import Fault
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Imported, Source
 from kernel.store import history
-from kernel.store.long_work import Steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import SLICE_BYTES, Tx
 
 _BATCH_ROWS = 100  # of one statement and one step
@@ -97,7 +95,6 @@ def import_files(source: Source) -> Steps[Imported]:
 
 
 def _refusal(folder: Path, name: str) -> str:
-    """Return why a file is not imported, such as `a link`; empty if it is."""
     try:
         os.close(open_file(str(folder), name))
     except Refused as refused:
@@ -116,7 +113,6 @@ def _opened(stack: ExitStack, db: str, file: Path, origin: Source) -> _File:
 
 
 def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
-    """Return the file, or a decrypted copy in `folder` if it is encrypted."""
     if not is_encrypted(file):
         return file
     if password is None:
@@ -150,7 +146,6 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _import_memories(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    """Return the number of new memories; each comes with its history."""
     memories = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in rows]
     new = _insert_new(memories, lambda rows: tx.all("brain.import_project_brain.memories", str, db=file.db, rows=rows))
     here = space(tx, file.db)
@@ -251,7 +246,6 @@ _IMPORTS: Mapping[str, ImportBatch] = MappingProxyType(
 
 
 def _insert_new(rows: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
-    """Inserts rows and returns the new rows; a row without an id is skipped."""
     with_id = [row for row in rows if row.id]
     new = set(insert([astuple(row) for row in with_id]))
     return [row for row in with_id if row.id in new]

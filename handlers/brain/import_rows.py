@@ -129,7 +129,6 @@ def note(row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Note
 
 
 def resource(row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Resource:
-    """Return a resource; it is embedded again unless it is archived."""
     has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedding
     rating = row.get("quality_rating")
     return Resource(

@@ -41,7 +41,6 @@ def resource_text(
 
 
 def join_sentences(*parts: str | None) -> str:
-    """Return the non-empty parts, as sentences."""
     return ". ".join(part for part in parts if part)
 
 
@@ -112,7 +111,6 @@ def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
 
 
 def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:
-    """Puts a row into the index, or drops it if it is not active."""
     if active:
         index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
     else:
@@ -120,6 +118,5 @@ def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:
 
 
 def full_text_words(first: str, *columns: str | None) -> str:
-    """Return a word and the texts of JSON columns, separated by spaces."""
     texts = (text for column in columns for text in decode_words(column))
     return " ".join(part for part in (first, *texts) if part)

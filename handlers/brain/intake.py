@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import astuple
 
-from handlers.brain.base import databases, embedding_columns, json_text
-from handlers.brain.immutability import is_immutable
+from handlers.brain.base import databases, embedding_columns, is_immutable, json_text
 from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
 from handlers.brain.repository import Successor, retire
 from handlers.brain.schemas import Entity, Link, Memory, Note

@@ -14,8 +14,6 @@ from kernel.store.transaction import Tx
 
 
 class CreateLink(Struct, forbid_unknown_fields=True):
-    """A relationship from a source to a target."""
-
     db: Database
     source_type: Annotated[LinkableKind, Meta(description="What the source is")]
     source_id: Annotated[Id, Meta(description="Id of the source")]
@@ -38,8 +36,6 @@ class GetLinks(Struct, forbid_unknown_fields=True):
 
 
 class DeleteLink(Struct, forbid_unknown_fields=True):
-    """The link to delete."""
-
     db: Database
     id: Annotated[Id, Meta(description="Id of the link")]
 

@@ -5,10 +5,19 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from handlers.brain import decay, repository
-from handlers.brain.base import json_text, parse_end, parse_time, space, texts_of
-from handlers.brain.fields import Fields
-from handlers.brain.immutability import check_mutable
+from handlers.brain import repository, scoring
+from handlers.brain.base import (
+    Fields,
+    check_category,
+    check_metadata,
+    check_mutable,
+    check_status,
+    json_text,
+    parse_end,
+    parse_time,
+    space,
+    texts_of,
+)
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
 from handlers.brain.links import carry_entity_links, check_references, delete_links_of
 from handlers.brain.repository import Draft, Successor, check_not_replaced, free_predecessors, inherited_metadata
@@ -27,7 +36,6 @@ from handlers.brain.schemas import (
     Time,
     ValidUntil,
 )
-from handlers.brain.vocabulary import check_category, check_metadata, check_status
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault
 from kernel.store import history
@@ -60,8 +68,6 @@ class NewMemory(Struct, forbid_unknown_fields=True):
 
 
 class SaveMemory(NewMemory, forbid_unknown_fields=True, kw_only=True):
-    """A new memory and its database."""
-
     db: Database
 
 
@@ -113,8 +119,6 @@ class SupersedeMemory(Struct, forbid_unknown_fields=True):
 
 
 class BulkSaveMemories(Struct, forbid_unknown_fields=True):
-    """Several new memories of one database."""
-
     db: Database
     memories: Annotated[
         list[NewMemory], Meta(description="Up to 100 new memories", min_length=1, max_length=MAX_BULK_MEMORIES)
@@ -122,8 +126,6 @@ class BulkSaveMemories(Struct, forbid_unknown_fields=True):
 
 
 class DeleteMemory(Struct, forbid_unknown_fields=True):
-    """The memory to delete."""
-
     db: Database
     id: Annotated[Id, Meta(description="Id of the memory")]
 
@@ -153,7 +155,6 @@ def save_memory(tx: Tx, request: SaveMemory) -> Memory:
 
 
 def save_memories(tx: Tx, requests: Sequence[SaveMemory]) -> list[Memory | Fault]:
-    """Return `save_memory` for several calls at once."""
     drafts = [_draft_or_fault(tx, request) for request in requests]
     repository.add(tx, [draft for draft in drafts if isinstance(draft, Draft)])
     return [draft.row if isinstance(draft, Draft) else draft for draft in drafts]
@@ -269,7 +270,7 @@ def _draft_or_fault(tx: Tx, request: SaveMemory) -> Draft | Fault:
 
 
 def _record_access(tx: Tx, request: GetMemories, result: list[Memory]) -> None:
-    decay.record_access(tx, request.db, [row.id for row in result])
+    scoring.record_access(tx, request.db, [row.id for row in result])
 
 
 def _bulk_texts(request: BulkSaveMemories) -> list[str]:

@@ -5,8 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import embedding, new_id, new_row, not_found, space
-from handlers.brain.fields import Fields
+from handlers.brain.base import Fields, embedding, new_id, new_row, not_found, space
 from handlers.brain.index_text import note_source, note_text, update_index
 from handlers.brain.links import check_references
 from handlers.brain.repository import given_changes, read_page
@@ -30,8 +29,6 @@ from kernel.store.transaction import Tx
 
 
 class SaveNote(Struct, forbid_unknown_fields=True):
-    """A new note."""
-
     db: Database
     title: Annotated[Title, Meta(description="Title of the note")]
     content: Annotated[Text, Meta(description="The whole text, in Markdown")]

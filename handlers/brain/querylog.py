@@ -103,8 +103,6 @@ class QueryStats(Struct):
 
 
 class Cleaned(Struct):
-    """Answer of cleanup_query_log."""
-
     deleted: int
     older_than_days: int
 

@@ -7,11 +7,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, replace
 
-from handlers.brain.base import NO_PREFIX, embedding_columns, json_text, new_id, not_found, space, stored
-from handlers.brain.fields import check_fields, keep_fields
+from handlers.brain.base import (
+    NO_PREFIX,
+    check_fields,
+    check_filters,
+    embedding_columns,
+    json_text,
+    keep_fields,
+    new_id,
+    not_found,
+    space,
+    stored,
+)
 from handlers.brain.index_text import ACTIVE, KINDS, Indexed, memory_source, update_index
 from handlers.brain.schemas import Memory
-from handlers.brain.vocabulary import check_filters
 from kernel.core.errors import Fault
 from kernel.core.text import spellings
 from kernel.store import history
@@ -132,7 +141,6 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
 
 
 def get(tx: Tx, db: str, key: str) -> Memory:
-    """Return one memory of any status; raises Fault("not_found")."""
     row = tx.one("brain.repository.get", Memory, db=db, id=key)
     if row is None:
         raise not_found("Memory", key)
@@ -140,12 +148,10 @@ def get(tx: Tx, db: str, key: str) -> Memory:
 
 
 def exists(tx: Tx, db: str, key: str) -> bool:
-    """Return whether a memory of this id is there, of any status."""
     return tx.one("brain.repository.get", Memory, db=db, id=key) is not None
 
 
 def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
-    """Return the memories of these ids, in that order."""
     return tx.all("brain.repository.get_many", Memory, db=db, ids=ids)
 
 

@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import embedding, new_id, new_row, space
-from handlers.brain.fields import Fields
+from handlers.brain.base import Fields, embedding, new_id, new_row, space
 from handlers.brain.index_text import resource_source, resource_text, update_index
 from handlers.brain.links import check_references
 from handlers.brain.repository import read_page
@@ -21,8 +20,6 @@ Status = Literal["captured", "reading", "read", "reference", "archived"]
 
 
 class SaveResource(Struct, forbid_unknown_fields=True):
-    """A new resource."""
-
     db: Database
     title: Annotated[Title, Meta(description="What it is called")]
     url: Annotated[Annotated[str, Meta(max_length=8192)] | None, Meta(description="Where it is")] = None

@@ -1,13 +1,20 @@
-"""The score of hybrid_search: four signals in [0, 1], each times its weight (seed 003, Vector Search Tools)."""
+"""The score of hybrid_search: four signals in [0, 1], each times its weight (seed 003, Vector Search Tools).
+
+Every read of a memory counts, and raises its decay score."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from handlers.brain.base import HALF_LIFE_DAYS
+from kernel.calls.settings import setting
+from kernel.core.times import stored_time
 from kernel.search import index
 from kernel.search.index import Parts
+from kernel.store.transaction import Tx
 
 IMPORTANCE_SCALE = 5
 NEUTRAL_IMPORTANCE = 3
@@ -16,8 +23,6 @@ _RELEVANCE_EXPONENT = 2  # measured: the row `behaviour: relevance` of hybrid_se
 
 
 class Weights(Struct):
-    """The weight of each signal, from 0 to 1."""
-
     vector: float = 0.4
     fts: float = 0.3
     recency: float = 0.2
@@ -47,6 +52,16 @@ class Evidence(NamedTuple):
     parts: Parts
     decay: float
     importance: float | None
+
+
+ACCESS_GAIN = 0.1  # added to a decay score by an access
+_SECONDS_PER_DAY = 86_400
+
+
+class _DecayScore(NamedTuple):
+    id: str
+    decay_score: float
+    since: str
 
 
 def relevance_weights(weights: Weights) -> index.Weights:
@@ -81,7 +96,6 @@ def signals(evidence: Evidence, weights: Weights) -> Signals:
 
 
 def total_score(score: Signals) -> float:
-    """Return the score: the sum of the signals, at most the sum of the weights."""
     return score.vector + score.fts + score.recency + score.importance
 
 
@@ -121,3 +135,24 @@ def parse_weight(text: str | None) -> float | None:
 
 def _clamped(value: float) -> float:
     return max(0.0, min(1.0, value))
+
+
+def record_access(tx: Tx, db: str, ids: Sequence[str]) -> None:
+    """Counts one access of each memory, in one statement that does not touch the index."""
+    if not ids:
+        return
+    half_life = half_life_days(tx)
+    scores = tx.all("brain.scoring.scores", _DecayScore, db=db, ids=ids)
+    rows = [(row.id, min(1.0, decayed(row.decay_score, row.since, tx.now, half_life) + ACCESS_GAIN)) for row in scores]
+    tx.run("brain.scoring.record_access", db=db, rows=rows, now=tx.now)
+
+
+def half_life_days(tx: Tx) -> float:
+    """Return the days without access after which a decay score halves."""
+    return setting(tx, HALF_LIFE_DAYS)
+
+
+def decayed(decay_score: float, since: str, now: str, half_life: float) -> float:
+    """Return a decay score in [0, 1] after halving with every half-life since a time."""
+    age = (datetime.fromisoformat(now) - stored_time(since)).total_seconds() / _SECONDS_PER_DAY
+    return max(0.0, min(1.0, decay_score)) * 0.5 ** (max(0.0, age) / half_life)

@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar, NamedTuple, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
 
-from handlers.brain import decay, querylog, repository
-from handlers.brain.base import databases, space
-from handlers.brain.fields import ALWAYS_KEPT, Fields, check_fields, keep_fields
+from handlers.brain import querylog, repository, scoring
+from handlers.brain.base import ALWAYS_KEPT, Fields, check_fields, databases, keep_fields, space
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
 from kernel.calls.tools import Hints, Hooks, Tool, read
@@ -168,7 +167,7 @@ def _record_search_all(tx: Tx, request: SearchAll, result: dict[str, DatabaseRes
 
 def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
     for db, part in result.items():
-        decay.record_access(tx, db, [row.id for row in part.memories or []])
+        scoring.record_access(tx, db, [row.id for row in part.memories or []])
     ids = [row.id for part in result.values() for row in [*(part.memories or []), *(part.entities or [])]]
     milliseconds = sum(vars(part)["milliseconds"] for part in result.values())
     querylog.log_query(tx, LoggedQuery(",".join(result), query, "fts", ids, milliseconds))

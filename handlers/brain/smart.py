@@ -7,8 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import json_text, parse_end, space, texts_of
-from handlers.brain.immutability import check_mutable
+from handlers.brain.base import DUPLICATE_DISTANCE, check_category, check_mutable, json_text, parse_end, space, texts_of
 from handlers.brain.links import carry_entity_links, check_references
 from handlers.brain.memories import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor, check_not_replaced, inherited_metadata
@@ -24,8 +23,6 @@ from handlers.brain.schemas import (
     Text,
     ValidUntil,
 )
-from handlers.brain.settings import DUPLICATE_DISTANCE
-from handlers.brain.vocabulary import check_category
 from kernel.calls.settings import setting
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.lazy_regex import regex
@@ -237,7 +234,6 @@ def word_overlap(text: str, other: str) -> float:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text, and pairs of characters in scripts that write no blanks."""
     pairs = index.character_pairs(text)
     return {word for word in text.lower().split() if not pairs or word.isascii()} | pairs
 

@@ -10,7 +10,7 @@ from handlers.brain.base import embedding_columns, space
 from handlers.brain.index_text import KINDS, Indexed, update_index
 from handlers.brain.schemas import Database, Limit
 from kernel.calls.tools import Hints, Tool, exclusive
-from kernel.store.progress import steps
+from kernel.store.long_work import steps
 from kernel.store.transaction import Tx
 
 Kinds = Annotated[list[Indexed], Meta(max_length=8)]

@@ -9,16 +9,13 @@ from handlers.common import as_of, hooks
 from handlers.common.filters import SETTINGS
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
-from handlers.common.prompts import PROMPTS, complete
+from handlers.common.prompts import PROMPTS, RESOURCES, SKILL, URI, complete
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.scoring import ScoredDocument
-from handlers.common.skill import SKILL
-from handlers.common.view import RESOURCES, URI
 from kernel.calls.dialect import Dialect, Offers
-from kernel.calls.tools import Hints, Reply, Tool, read
+from kernel.calls.tools import Hints, Reply, Tool, json_reply, read
 from kernel.core.errors import Fault
-from kernel.core.text import json_bytes
 from kernel.search import index
 from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
@@ -71,8 +68,7 @@ def reply(tool: Tool, result: Struct) -> Reply:
     """Return the result as JSON, that of a hook as its client takes it."""
     if isinstance(result, HookOutput):
         return Reply(shaped(result), "application/json")
-    body = json_bytes(result)
-    return Reply(body, "application/json", None, body)
+    return json_reply(tool, result)
 
 
 def fail(fault: Fault) -> Reply:

@@ -27,7 +27,6 @@ _DATED = regex(r", \d{4}-\d\d-\d\d\Z")
 
 
 def tokens(text: str) -> int:
-    """Return the tokens that a text takes at most."""
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
 
 
@@ -73,7 +72,6 @@ def without_fenced(text: str) -> str:
 
 
 def _after_origins(text: str) -> str:
-    """Return the text after the last line with an origin."""
     last = max((at for at, _ in _origins(text)), default=-1)
     return text if last < 0 else "".join(text[last:].partition("\n")[2:])
 
@@ -93,7 +91,6 @@ def _leads(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _without_lines(text: str, parts: Callable[[str], Iterator[tuple[int, int]]]) -> str:
-    """Return the text without the lines that these parts stand in."""
     pieces = list[str]()
     end = 0
     for start, stop in parts(text):

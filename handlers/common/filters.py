@@ -66,7 +66,6 @@ def _is_within(filters: Filters, document: Document) -> bool:
 
 
 def _is_in_folder(filters: Filters, document: Document) -> bool:
-    """Return whether a document is in the folder, if there is one, or in a scope of its name."""
     scopes, folder = filters.scopes or (), f"{filters.folder}/"
     return not filters.folder or document.scope in scopes or document.key.startswith(folder)
 
@@ -139,7 +138,6 @@ def _folder(tx: Tx, request: Recall) -> str:
 
 
 def folder_documents(tx: Tx, filters: Filters) -> list[int] | None:
-    """Return the documents of the folder, if nothing else is searched."""
     alone = filters.folder and filters.within == [(_FOLDER_SPACE, "")]
     return index.in_folder(tx, [_FOLDER_SPACE], filters.folder, MAX_DOCS) if alone else None
 

@@ -140,13 +140,11 @@ def session_end(tx: Tx, request: HookInput) -> HookOutput:
 
 
 def _session(request: HookInput) -> str:
-    """Return the session, unique among all clients; empty if the client names none."""
     session = request.session_id or request.conversation_id or ""
     return f"{request.client}:{session[:128]}" if session and session.isprintable() else ""
 
 
 def _folder(request: HookInput) -> str:
-    """Return the root of the project, or the folder that the client works in."""
     return (request.root or request.cwd or next(iter(request.workspace_roots or ()), ""))[:4096]
 
 

@@ -101,13 +101,11 @@ def _cursor_tokens(seen_page: SeenPage, count: int) -> float:
 
 
 def _nothing(below: int) -> str:
-    """Return why an answer is empty."""
     nearest = " The nearest are far from it; floor=none shows them." if below else ""
     return f"Nothing stored answers this query.{nearest}"
 
 
 def _left_out(expired: int) -> str:
-    """Return how many expired memories are left out, and how to see them."""
     memories = "1 expired memory is" if expired == 1 else f"{expired} expired memories are"
     return f"{memories} left out; expired=true shows {'it' if expired == 1 else 'them'}." if expired else ""
 
@@ -171,7 +169,6 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
 
 
 def _is_whole(text: str, whole: str) -> bool:
-    """Return whether a text leaves out nothing but line breaks and spaces."""
     if text == whole or len(whole) > 4 * _LINE_WIDTH or not whole.rstrip().endswith(text[-1:]):
         return text == whole
     return text == " ".join(whole.split())

@@ -1,13 +1,14 @@
-"""The MCP prompts of `common`, which clients show as commands, and completions for their arguments."""
+"""The offers of `common` beside its tools: prompts with completions, the Agent Skill, and the app that shows hits."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from handlers.common import fence
 from handlers.common.prime import DEFAULT_TOKENS, Prime, compose, hit_lines, prime
 from handlers.common.retrieval import find, find_newest
 from handlers.common.retrieval import prepare as prepare_recall
 from handlers.common.schemas import Recall
-from kernel.calls.resources import Prompt, PromptArgument, PromptMessage
+from kernel.calls.resources import Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, Resources, Skill
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.search.index import Document
@@ -18,8 +19,20 @@ _COMPLETED_FROM = 200  # newest memories whose ids are offered
 _PROJECT = PromptArgument("project", "Root folder or name of the project")
 
 
+_FOLDER = Path(__file__).parent / "skills" / "quipu-memory"
+_ENTRY = "SKILL.md"
+_LICENSE = "Apache-2.0"
+
+
+_SCHEME = "ui://quipu/"
+URI = _SCHEME + "recall.html"
+_FILE = Path(__file__).parent / "recall.html"
+_MEDIA = "text/html;profile=mcp-app"
+# Nothing is loaded from anywhere; copying an id takes the clipboard.
+_SANDBOX: dict[str, object] = {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": False}
+
+
 def prime_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """Give the briefing of a project."""
     briefing = prime(tx, Prime(root=arguments["project"][:4096])).text
     return _said(briefing or f"Nothing is stored for the project {fence.line(arguments['project'], 80)} yet.")
 
@@ -91,6 +104,30 @@ def _key(id_: str) -> tuple[str, str]:
 
 def _said(text: str) -> list[PromptMessage]:
     return [PromptMessage("user", {"type": "text", "text": text})]
+
+
+def load_skill() -> Skill:
+    """Return the skill as it stands in its folder, SKILL.md first."""
+    files = {path.relative_to(_FOLDER).as_posix(): path.read_bytes() for path in sorted(_FOLDER.rglob("*.md"))}
+    about = next(line for line in files[_ENTRY].decode().splitlines() if line.startswith("description: "))
+    return Skill(_FOLDER.name, about.removeprefix("description: "), _LICENSE, files)
+
+
+def _page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:
+    about = "Shows what recall found, in clients with MCP Apps"
+    return [Resource(URI, "recall", "Recall", about, _MEDIA, _FILE.stat().st_size)], None
+
+
+def _read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
+    if uri != URI:
+        return None
+    return [ResourceContents(URI, _MEDIA, _FILE.read_text(encoding="utf-8"), {"ui": _SANDBOX})]
+
+
+RESOURCES = Resources(_SCHEME, _page, _read, fixed=True)
+
+
+SKILL = load_skill()
 
 
 PROMPTS: tuple[Prompt, ...] = (

@@ -28,8 +28,6 @@ _MIN_DISTINCT = 10  # a flood of near-duplicates must not fill all candidates
 
 
 class RecallQuery(NamedTuple):
-    """A request with its parsed parts."""
-
     request: Recall
     filters: Filters
     weights: index.Weights
@@ -190,7 +188,6 @@ def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:
 
 
 def _needs_documents(query: RecallQuery) -> bool:
-    """Return whether filtering or ordering needs the documents of all hits."""
     return (
         filter_after_search(query.filters)
         or query.valid_only

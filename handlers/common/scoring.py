@@ -61,7 +61,6 @@ def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, 
 
 
 def recency(updated_at: str, now: str, half_life: float) -> float:
-    """Return 1 for a document updated now, halved after each half-life in days; times are ISO 8601."""
     age = (datetime.fromisoformat(now) - stored_time(updated_at)).total_seconds() / _SECONDS_PER_DAY
     return 0.5 ** (max(0.0, age) / half_life)
 

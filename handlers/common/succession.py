@@ -187,7 +187,6 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
 
 
 def _are_acronyms(newer: _Statement, older: _Statement, stem: str) -> bool:
-    """Return whether two forms of a stem are two acronyms, as HTTP and HTTPS are."""
     forms = newer.forms[stem].upper(), older.forms[stem].upper()
     return forms[0] != forms[1] and forms[0] in newer.text and forms[1] in older.text
 

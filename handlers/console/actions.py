@@ -61,7 +61,6 @@ class Done(NamedTuple):
 
     @classmethod
     def at_memory(cls, memory_id: str, notice: str) -> "Done":
-        """Return the page of a memory, with a notice."""
         return cls(f"/ui/memory?{urlencode({'id': memory_id, 'done': notice})}")
 
 
@@ -132,7 +131,6 @@ async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields:
 
 
 def selected(visit: Visit, fields: Fields) -> list[Place]:
-    """Return the places of the selected memories; raises Fault if there are none."""
     return [place_of(visit, value) for value in _picked(fields)]
 
 
@@ -145,7 +143,6 @@ def _picked(fields: Fields) -> list[str]:
 
 
 async def undo_several(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Undoes several calls, the last first."""
     require(visit, "Undo", Permission.write)
     numbers = fields["numbers"].split() if "numbers" in fields else _picked(fields)
     for number in sorted({_number(text) for text in numbers}, reverse=True):
@@ -364,8 +361,6 @@ def _without_tool(place: Place, does: str) -> str:
 
 
 async def call_tool(dispatch: Dispatch, visit: Visit, place: Place, version: str, call: ToolCall) -> Reply:
-    """Calls a tool that changes a memory of this version; raises the Fault."""
-
     def check(tx: Tx) -> None:
         if version_of(tx, dispatch, place) != version:
             raise Fault("conflict", _CHANGED)

@@ -161,7 +161,6 @@ def _times(tool: str, counts: ToolCalls) -> ToolTimes:
 
 
 async def load_keys(site: Site, dispatch: Dispatch, visit: Visit) -> Keys:
-    """Return the keys that the caller manages."""
     require(visit, "Keys", Permission.admin)
     keys = await asyncio.to_thread(api_keys.read, site.config.data)
     now, grant = utc_now(), visit.caller.grant

@@ -105,8 +105,6 @@ class Witness(Struct, forbid_unknown_fields=True):
 
 
 class Undo(Struct, forbid_unknown_fields=True):
-    """A call by its number in the audit."""
-
     call: Annotated[int, Meta(ge=1, le=2**53)]
 
 
@@ -176,8 +174,6 @@ class Changed(Struct):
 
 
 class Kept(Struct):
-    """How many places were kept."""
-
     kept: int
 
 
@@ -383,7 +379,6 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
 
 
 def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
-    """Return the dialect of this name, or the first that can add; raises Fault, or Forbidden."""
     able = {dialect.name: dialect for dialect in dispatch.dialects if dialect.memories.compose is not None}
     if not able:
         raise Fault("disabled", "No dialect that is served can add a memory.")
@@ -396,7 +391,6 @@ def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
 
 
 def _name_of(text: str) -> str:
-    """Return a name from the first line that says something."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     return one_line(first.replace("/", " "), _NAME_CHARS).strip(" #*-.…") or "memory"
 

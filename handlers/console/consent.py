@@ -11,7 +11,7 @@ from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.security import api_keys, reach
+from kernel.security import api_keys, permissions
 from kernel.security.api_keys import Key
 from kernel.security.permissions import Forbidden, Permission
 from kernel.security.sign_in import AuthorizationRequest, OAuthError, SignIn
@@ -100,7 +100,7 @@ def _draft(dispatch: Dispatch, key: Key, request: AuthorizationRequest, fields: 
         raise Fault("invalid", "places: a key for places or dialects grants those that it has.")
     if typed:
         forms = {d.name: d.memories.places for d in dispatch.dialects if not d.reads_all_dialects}
-        readable = reach.parse(typed, forms, "places")
+        readable = permissions.parse(typed, forms, "places")
         read, write = ((), readable) if writes else (readable, ())
         whole = {d.name for d in dispatch.dialects if d.reads_all_dialects}
         dialects = tuple(sorted({place.partition(":")[0] for place in readable} | whole))

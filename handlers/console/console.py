@@ -276,7 +276,6 @@ class Console:
         return Answer(200, msgspec.json.encode({"code": self._visitors.code(request), "seconds": SECONDS}), _JSON)
 
     def _login_page(self, request: Request, wrong: str = "", wanted: str = "") -> Answer:
-        """Return the page; with a link another site cannot log a browser in by a code, since that site names itself."""
         takes_code = request.headers.get(b"sec-fetch-site", b"none") == b"none"
         if request.path == f"{_PREFIX}/{consent.NAME}":
             wanted = urlencode(request.query)
@@ -345,7 +344,6 @@ class Console:
 
 
 def _source(target: str) -> str:
-    """Return the origin of a URI for a policy; of an app's own scheme the scheme alone."""
     scheme, _, _ = target.partition("://")
     return target if scheme in {"http", "https"} else f"{scheme}:"
 
@@ -364,7 +362,6 @@ def console_of(
     access: AccessControl,
     worker: "Worker | None",
 ) -> Console:
-    """Return the console of a server, or of a worker; all workers share its sessions."""
     secret, codes = (os.urandom(32), LoginCodes()) if worker is None else (worker.secret, worker.codes)
     guide = guide_of(parts[0]) if guide_of else NO_GUIDE
     site = Site(*parts, guide, Checks(guide), counters, transfers.Uploads(), access.sign_in)

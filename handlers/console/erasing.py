@@ -40,8 +40,6 @@ _NO_FILE = "To erase rewrites the database file, and these memories are in Postg
 
 
 class About(Struct, forbid_unknown_fields=True):
-    """A text, of which it is asked which memories are about it."""
-
     about: Annotated[str, Meta(min_length=1)]
 
 

@@ -41,8 +41,6 @@ class Finding(Struct):
 
 
 class Ran(NamedTuple):
-    """A command of the terminal that has ended."""
-
     status: int
     output: str
     errors: str

@@ -164,7 +164,6 @@ class _Lines:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text as a terminal may have them."""
     return visible(text.replace("\r\n", "\n")).split("\n")
 
 

@@ -56,7 +56,6 @@ class Place(NamedTuple):
 
 
 async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
-    """Return `work(tx)` on a reader; raises the Fault."""
     _, future = dispatch.store.read(work, console_context(visit))
     answer = await future
     if isinstance(answer, Fault):
@@ -65,7 +64,6 @@ async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
 
 
 def console_context(visit: Visit, tool: str = "console") -> CallContext:
-    """Return the provenance of the console's own calls."""
     return CallContext("kernel", tool, visit.caller.actor, reach=visit.caller.grant.reach)
 
 
@@ -86,6 +84,5 @@ def place_of(visit: Visit, memory_id: str) -> Place:
 
 
 def require(visit: Visit, what: str, least: Permission) -> None:
-    """Raises Forbidden if the caller lacks a permission."""
     if visit.caller.grant.permission < least:
         raise Forbidden(what, least)

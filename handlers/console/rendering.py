@@ -164,7 +164,6 @@ def stamp(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> Markup:
 
 @lru_cache(maxsize=1024)
 def page_of(memory_id: str) -> Markup:
-    """Return the address of the page of a memory."""
     return Markup(f"/ui/memory?id={quote(memory_id, safe='', errors='replace')}")  # noqa: S704  # quoted
 
 
@@ -205,8 +204,6 @@ def _static() -> dict[str, StaticFile]:
 
 
 class Renderer:
-    """Renders pages, and holds the static files by the names in their addresses."""
-
     def __init__(self) -> None:
         by_file = _static()
         self.static = {file.name: file for file in by_file.values()}

@@ -144,7 +144,6 @@ def is_secure(headers: Headers) -> bool:
 
 
 def is_form(headers: Headers) -> bool:
-    """Return whether the body is declared to be that of a form."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
 
 
@@ -193,5 +192,4 @@ def _lines(text: str) -> list[str]:
 
 
 def _equal(left: Sequence[str], right: Sequence[str]) -> int:
-    """Return how many of both are equal from the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))

@@ -77,7 +77,6 @@ class Sessions:
         return self.cookie(session)
 
     def cookie(self, session: Session) -> str:
-        """Return the cookie with which a session goes on from now."""
         flag = _SECURE if session.secure else _PLAIN
         body = f"{session.key}.{session.id}.{session.begun}.{int(time.monotonic())}.{flag}"
         return f"{body}.{self._sign(body)}"

@@ -54,8 +54,6 @@ class ImportPage(Struct):
 
 
 class _Counted(Struct):
-    """The output of `quipu import --json`."""
-
     kind: str
     counts: dict[str, int]
     remarks: list[str]
@@ -88,7 +86,6 @@ class Uploads:
         return file, token
 
     def file(self, visit: Visit, token: str) -> Path:
-        """Return the file of a token; raises Fault("not_found")."""
         kept = self._kept.get(_owner(visit))
         if kept is None or kept.token != token:
             raise Fault("not_found", "The file is not kept any more: choose it again.")
@@ -197,7 +194,6 @@ async def back_up(site: Site, _dispatch: Dispatch, visit: Visit, _fields: Fields
 
 
 async def add_memory(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Adds a memory with the tool of a dialect."""
     require(visit, "New", Permission.write)
     text, name = fields.get("text", ""), fields.get("name", "")
     if not text.strip():

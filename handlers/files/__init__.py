@@ -5,13 +5,11 @@ from typing import Any
 import msgspec
 
 from handlers.files import memory_stores, stored_memories, versions
-from handlers.files.curation import compose, curate, erase
-from handlers.files.memories import NO_PREFIX, TOOLS, Answer, sources, sources_of
+from handlers.files.memories import NO_PREFIX, TOOLS, Answer, compose, curate, erase, sources, sources_of
 from handlers.files.records import check_restored, past_sources
 from kernel.calls.dialect import Dialect, Files, Memories
-from kernel.calls.tools import Reply, Tool
+from kernel.calls.tools import Reply, Tool, json_reply
 from kernel.core.errors import Code, Fault
-from kernel.core.text import json_bytes
 from kernel.store.history import Past
 
 _TEXT = "text/plain"
@@ -33,8 +31,7 @@ def reply(tool: Tool, result: Any) -> Reply:
     """Return the text of the contract, or the JSON of a REST method."""
     if isinstance(result, Answer):
         return Reply(result.text.encode(), _TEXT)
-    body = json_bytes(result)
-    return Reply(body, _JSON, None, body)
+    return json_reply(tool, result)
 
 
 def fail(fault: Fault) -> Reply:

@@ -7,11 +7,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from handlers.files import records
-from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
-from handlers.files.records import MAX_BYTES, Record
+from handlers.files.records import MAX_BYTES, ROOT, Record, ancestors, below, shown, store_path
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.calls.tools import Hints, Hooks, Tool, write
 from kernel.core.errors import Fault
+from kernel.memories.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
 
 NO_PREFIX = "bare"  # label of a fault whose message has no `Error: ` in the contract
@@ -155,7 +155,6 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """Yield the index content of some files."""
     for space, id_ in keys:
         record = records.by_id(tx, space.partition(":")[2], id_)
         if record is not None:
@@ -261,14 +260,12 @@ def _file(tx: Tx, path: str) -> Record | None:
 
 
 def _exists(tx: Tx, path: str) -> bool:
-    """Return whether there is a file or a directory; the root always is."""
     if not path or _file(tx, path) is not None:
         return True
     return tx.one("files.memories.has_below", int, store=STORE, **below(path)) is not None
 
 
 def _check_ancestors(tx: Tx, path: str) -> None:
-    """Raises Fault("conflict") if a file stands in the way of a directory."""
     ancestor = tx.one("files.memories.first_of", str, store=STORE, paths=ancestors(path))
     if ancestor is not None:
         raise Fault("conflict", f"The path {shown(ancestor)} is a file")
@@ -312,18 +309,36 @@ def _pair(path: str, size: int) -> tuple[str, int]:
     return path, size
 
 
+def compose(text: str, name: str) -> ToolCall:
+    """Return a new file, with the ending of a text unless its name has an ending."""
+    path = f"{ROOT}/{name.replace(' ', '-')}"
+    return ToolCall("memory", {"command": "create", "path": path if "." in name else f"{path}.txt", "file_text": text})
+
+
+def curate(tx: Tx, space: str, key: str) -> Curation | None:
+    """Return the content of a file, with the commands of the tool; of other stores with REST methods."""
+    store = space.removeprefix("files:")
+    record = records.by_id(tx, store, key)
+    if record is None:
+        return None
+    if store != STORE:
+        memory_key = {"memory_store_id": store, "memory_id": key}
+        edit = ToolCall("update_stored_memory", memory_key, "content")
+        return Curation(record.content, edit, ToolCall("delete_stored_memory", memory_key))
+    place = {"path": ROOT + record.path}
+    whole = {"command": "str_replace", **place, "old_str": record.content}
+    edit = ToolCall("memory", whole, "new_str") if record.content else None
+    return Curation(record.content, edit, ToolCall("memory", {"command": "delete", **place}))
+
+
+def erase(tx: Tx, _space: str, key: str) -> None:
+    tx.run("files.versions.erase", memory=key)
+
+
 TOOLS: tuple[Tool, ...] = (
     write(
         memory,
         Hints("Memory", destructive=True, typed=False),
-        permission={
-            "view": "read",
-            "create": "write",
-            "str_replace": "write",
-            "insert": "write",
-            "delete": "write",
-            "rename": "write",
-        },
         hooks=Hooks(texts=_texts_to_embed),
         read_arms=(View,),
     ),

@@ -39,8 +39,6 @@ Time = Annotated[str, Meta(description="ISO 8601 time")]
 
 
 class CreateStore(Struct, forbid_unknown_fields=True):
-    """A new store."""
-
     name: Name
     description: Description = ""
     metadata: Annotated[dict[_Key, _Value], Meta(max_length=16)] = {}
@@ -57,8 +55,6 @@ class ListStores(Struct):
 
 
 class OneStore(Struct):
-    """A store."""
-
     memory_store_id: StoreId
 
 
@@ -72,8 +68,6 @@ class UpdateStore(Struct, forbid_unknown_fields=True):
 
 
 class MemoryStore(Struct, tag_field="type", tag="memory_store"):
-    """A store."""
-
     id: str
     name: str
     description: str
@@ -84,14 +78,10 @@ class MemoryStore(Struct, tag_field="type", tag="memory_store"):
 
 
 class DeletedStore(Struct, tag_field="type", tag="memory_store_deleted"):
-    """A store that is gone."""
-
     id: str
 
 
 class StorePage(Struct):
-    """A page of stores."""
-
     data: list[MemoryStore]
     next_page: str | None
 
@@ -194,7 +184,6 @@ def delete_memory_store(tx: Tx, request: OneStore) -> DeletedStore:
 
 
 def existing(tx: Tx, id_: str) -> StoreRow:
-    """Return the store of this id; raises Fault("not_found")."""
     row = records.store_row(tx, id_)
     if row is None:
         raise Fault("not_found", f"There is no memory store {id_[:64]}")

@@ -1,10 +1,12 @@
-"""Stores, their memories, and the versions of these, for the tool `memory` and the REST methods."""
+"""Stores, their memories, and the versions of these, for the tool `memory` and the REST methods, and
+the paths of the tool: below /memories, in one form, and never outside."""
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
-from handlers.files.file_paths import ancestors, below
 from kernel.calls.dialect import Restored
 from kernel.core.errors import Fault
 from kernel.search import index
@@ -42,6 +44,14 @@ class Record(NamedTuple):
 class Place(NamedTuple):
     id: str
     path: str
+
+
+ROOT = "/memories"
+_MAX_SEGMENTS = 20
+_MAX_PATH_BYTES = 1024
+_DOTS = {".", ".."}
+# Control and format characters, and the separators of lines and paragraphs.
+_INVISIBLE = {"Cc", "Cf", "Zl", "Zp"}
 
 
 def store_row(tx: Tx, id_: str) -> StoreRow | None:
@@ -112,7 +122,6 @@ def space_of(store: str) -> str:
 
 
 def scope_of(path: str) -> str:
-    """Return the first directory of a path."""
     return path[1:].rpartition("/")[0].partition("/")[0]
 
 
@@ -121,7 +130,6 @@ def document_text(path: str, content: str) -> str:
 
 
 def check_open(store: StoreRow | None) -> None:
-    """Raises Fault for an archived store."""
     if store is not None and store.archived_at is not None:
         raise Fault("invalid", f"The memory store {store.id} is archived: it can be read and deleted, not changed")
 
@@ -180,3 +188,59 @@ def _archived_since(tx: Tx, store: str, memory: Restored) -> bool:
         return False
     *_, last = history.read(tx, memory.space, memory.key)
     return row.archived_at >= last.at
+
+
+def store_path(path: str) -> str:
+    """Return the path in the store: NFC, without empty and `.` segments; empty for the root; or raises Fault."""
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        raise Fault("invalid", f"Path must start with /memories, got: {path}")
+    segments = [
+        segment for segment in unicodedata.normalize("NFC", path[len(ROOT) :]).split("/") if segment not in {"", "."}
+    ]
+    if any(_DOTS.intersection(unquote(segment).split("/")) for segment in segments):
+        raise Fault("invalid", f"Path {path} would escape /memories directory")
+    _check(path, segments)
+    return "".join(f"/{segment}" for segment in segments)
+
+
+def shown(path: str) -> str:
+    """Return a path of the store as the model knows it."""
+    return f"{ROOT}{path}"
+
+
+def ancestors(path: str) -> list[str]:
+    """Return the directories above a path, without the root."""
+    segments = path.split("/")
+    return ["/".join(segments[:end]) for end in range(2, len(segments))]
+
+
+def below(path: str) -> dict[str, str]:
+    """Return the bounds of the paths below a directory: those that begin with it and a slash."""
+    return {"low": f"{path}/", "high": f"{path}0"}
+
+
+def check_path(path: str) -> None:
+    """Raise Fault("invalid") for a text that is no path in a store."""
+    segments = path.split("/")[1:]
+    if not path.startswith("/") or not all(segments) or _DOTS.intersection(segments):
+        raise Fault("invalid", f"path: {path!r} must start with / and have no empty segment, and none of . and ..")
+    if unicodedata.normalize("NFC", path) != path:
+        raise Fault("invalid", f"path: {path!r} is not in Unicode Normalization Form C")
+    _check(path, segments)
+
+
+def listed_prefix(prefix: str) -> tuple[str, str]:
+    """Return the bounds of the paths that begin with a prefix of whole segments; raises Fault("invalid")."""
+    if not (prefix.startswith("/") and prefix.endswith("/")):
+        raise Fault("invalid", f"path_prefix: {prefix!r} must begin and end with /")
+    bounds = below(prefix[:-1])
+    return bounds["low"], bounds["high"]
+
+
+def _check(path: str, segments: Sequence[str]) -> None:
+    if len(segments) > _MAX_SEGMENTS:
+        raise Fault("invalid", f"Path {path} has {len(segments)} segments, more than {_MAX_SEGMENTS}")
+    if len("".join(segments).encode()) + len(segments) > _MAX_PATH_BYTES:
+        raise Fault("invalid", f"The path has more than {_MAX_PATH_BYTES} bytes")
+    if any(unicodedata.category(letter) in _INVISIBLE for segment in segments for letter in segment):
+        raise Fault("invalid", f"Path {path!r} has control or format characters")

@@ -5,9 +5,8 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from handlers.files import records
-from handlers.files.file_paths import check_path, listed_prefix
 from handlers.files.memory_stores import Limit, PageToken, StoreId, View, existing, mark_of, page_size, token
-from handlers.files.records import MAX_BYTES, Record
+from handlers.files.records import MAX_BYTES, Record, check_path, listed_prefix
 from kernel.calls.dialect import RestMethod
 from kernel.calls.tools import Hints, Hooks, read, write
 from kernel.core.errors import Fault
@@ -25,8 +24,6 @@ Digest = Annotated[str, Meta(description="SHA-256 of the content that is expecte
 
 
 class CreateMemory(Struct, forbid_unknown_fields=True):
-    """A new memory."""
-
     memory_store_id: StoreId
     path: Path
     content: Content
@@ -57,8 +54,6 @@ class Precondition(Struct, tag_field="type", tag="content_sha256", forbid_unknow
 
 
 class UpdateMemory(Struct, forbid_unknown_fields=True):
-    """Changes of a memory."""
-
     memory_store_id: StoreId
     memory_id: MemoryId
     content: Content | None = None
@@ -88,20 +83,14 @@ class Memory(Struct, tag_field="type", tag="memory"):
 
 
 class MemoryPrefix(Struct, tag_field="type", tag="memory_prefix"):
-    """A directory."""
-
     path: str
 
 
 class DeletedMemory(Struct, tag_field="type", tag="memory_deleted"):
-    """A memory that is gone."""
-
     id: str
 
 
 class MemoryPage(Struct):
-    """A page of memories."""
-
     data: list[Memory | MemoryPrefix]
     next_page: str | None
 

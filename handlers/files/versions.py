@@ -47,8 +47,6 @@ class RedactVersion(Struct, forbid_unknown_fields=True):
 
 
 class Actor(Struct, tag_field="type", tag="api_actor"):
-    """The caller with this key."""
-
     api_key_id: str
 
 
@@ -70,8 +68,6 @@ class MemoryVersion(Struct, tag_field="type", tag="memory_version"):
 
 
 class VersionPage(Struct):
-    """A page of versions."""
-
     data: list[MemoryVersion]
     next_page: str | None
 

@@ -25,44 +25,32 @@ _Triple = tuple[str, str, str]  # the ends of a relation and its type
 
 
 class NewEntity(Struct):
-    """An entity to create."""
-
     name: Name
     entityType: EntityType
     observations: Observations
 
 
 class RelationEnds(Struct, frozen=True):
-    """A relation to create or to delete."""
-
     from_: From = field(name="from")
     to: To
     relationType: RelationType
 
 
 class NewObservations(Struct):
-    """Observations to add to an entity."""
-
     entityName: Annotated[str, Meta(description="The name of the entity to add the observations to")]
     contents: Annotated[list[str], Meta(description="An array of observation contents to add")]
 
 
 class ObservationDeletion(Struct):
-    """Observations to delete from an entity."""
-
     entityName: Annotated[str, Meta(description="The name of the entity containing the observations")]
     observations: Annotated[list[str], Meta(description="An array of observations to delete")]
 
 
 class CreateEntities(Struct):
-    """The entities to create."""
-
     entities: Annotated[list[NewEntity], Meta(description="The entities to create")]
 
 
 class CreateRelations(Struct):
-    """The relations to create."""
-
     relations: Annotated[list[RelationEnds], Meta(description="The relations to create")]
 
 
@@ -73,8 +61,6 @@ class AddObservations(Struct):
 
 
 class DeleteEntities(Struct):
-    """The entities to delete."""
-
     entityNames: Annotated[list[str], Meta(description="An array of entity names to delete")]
 
 
@@ -85,21 +71,15 @@ class DeleteObservations(Struct):
 
 
 class DeleteRelations(Struct):
-    """The relations to delete."""
-
     relations: Annotated[list[RelationEnds], Meta(description="An array of relations to delete")]
 
 
 class AddedObservations(Struct, forbid_unknown_fields=True):
-    """The new observations of an entity."""
-
     entityName: str
     addedObservations: list[str]
 
 
 class CreatedEntities(Struct, forbid_unknown_fields=True):
-    """The entities that were created."""
-
     entities: list[Entity]
 
 
@@ -110,8 +90,6 @@ class CreatedRelations(Struct, forbid_unknown_fields=True):
 
 
 class ObservationResults(Struct, forbid_unknown_fields=True):
-    """The new observations of each entity."""
-
     results: list[AddedObservations]
 
 
@@ -288,7 +266,6 @@ def _note_deleted(tx: Tx, relations: Sequence[tuple[str, str, str]]) -> None:
 
 
 def _first_of_each_name(entities: Sequence[NewEntity]) -> list[Entity]:
-    """Return each name once, and each observation of it."""
     first = {entity.name: entity for entity in reversed(entities)}
     unique = [first.pop(entity.name) for entity in entities if entity.name in first]
     return [Entity(entity.name, entity.entityType, _each_once(entity.observations)) for entity in unique]
@@ -319,7 +296,6 @@ def _ends(relation: RelationEnds) -> tuple[str, str, str]:
 
 
 def _forms(ends: _Triple) -> Iterable[_Triple]:
-    """Return the ends and type of a relation in every normal form."""
     source, target, kind = (spellings([name]) for name in ends)
     return product(source, target, kind)
 

@@ -21,8 +21,7 @@ from kernel.core.errors import Fault
 from kernel.core.text import composed, spellings
 from kernel.memories.import_records import Imported, LeftOut, Remarks, Source, shown
 from kernel.memories.json_rows import Element, rows
-from kernel.store.long_work import Steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
 _Open = Callable[[], AbstractContextManager[IO[bytes]]]
@@ -159,7 +158,6 @@ def preview_graph(tx: Tx, source: Source) -> Imported:
 
 
 def _present(tx: Tx, name: str) -> Entity | None:
-    """Return the entity of a name, which may have another normal form."""
     entities = {entity.name: entity for entity in with_names(tx, spellings([name]))}
     return entities.get(name) or next(iter(entities.values()), None)
 
@@ -201,7 +199,6 @@ def _no_counts() -> dict[str, int]:
 
 
 def _checked(source: Source) -> int:
-    """Return the number of the items; raises Fault for a file without any, and for damage that is not allowed."""
     remarks = Remarks()
     total = sum(1 for _ in _reading(source.path, remarks))
     remarks.check(source, total)
@@ -215,7 +212,6 @@ def _imported(counts: dict[str, int], remarks: Remarks) -> Imported:
 
 
 def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
-    """Create an entity, or add the observations that it lacks."""
     first, rest = item.observations[:MAX_OBSERVATIONS], item.observations
     request = changes.CreateEntities([changes.NewEntity(item.name, item.entityType, first)])
     entities = changes.create_entities(tx, request).entities

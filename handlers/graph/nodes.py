@@ -44,22 +44,16 @@ class SearchNodes(Struct):
 
 
 class OpenNodes(Struct):
-    """The entities to show."""
-
     names: Annotated[list[str], Meta(description="An array of entity names to retrieve")]
 
 
 class Entity(Struct, forbid_unknown_fields=True):
-    """An entity of the graph."""
-
     name: Name
     entityType: EntityType
     observations: Observations
 
 
 class Relation(Struct, forbid_unknown_fields=True):
-    """A relation of the graph."""
-
     from_: From = field(name="from")
     to: To
     relationType: RelationType
@@ -100,7 +94,6 @@ def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Yield the index content of every entity."""
     for entity in each_entity(tx):
         yield _source(entity)
 
@@ -128,7 +121,6 @@ def with_names(tx: Tx, names: Sequence[str]) -> Iterator[Entity]:
 
 
 def relations_of(tx: Tx, names: Sequence[str]) -> Iterator[Relation]:
-    """Return the relations that begin or end at these names."""
     return tx.each("graph.nodes.relations_at", Relation, names=names)
 
 
@@ -142,7 +134,6 @@ def _entity(name: str, kind: str, observations: str) -> Entity:
 
 
 def fields(entity: Entity) -> tuple[str, ...]:
-    """Return the texts of an entity that are searched."""
     return (entity.name, entity.entityType, *entity.observations)
 
 
@@ -180,7 +171,6 @@ def _search_index(tx: Tx, query: str) -> list[Entity]:
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new entity with the text as its observation."""
     entity = {"name": name, "entityType": "note", "observations": [text]}
     return ToolCall("create_entities", {"entities": [entity]})
 

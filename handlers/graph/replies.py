@@ -47,7 +47,6 @@ def _shown(result: Any) -> object:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the message as plain text."""
     return Reply(fault.message.encode(), _TEXT, fault.code)
 
 

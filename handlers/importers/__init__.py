@@ -54,7 +54,6 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
 
 
 def _program(system: str, about: str, dialect: str, *members: str) -> Import:
-    """Return the import of a program with a database, and an export that begins with any of these members."""
     program = PROGRAMS[system]
     database = (partial(is_database, program), partial(open_database, program))
     export = partial(open_export, program)
@@ -63,7 +62,6 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
 
 
 def _folder(kind: str, about: str, dialect: str, matches: Callable[[Path], bool], opens: Open) -> Import:
-    """Return the import of a folder, which may be in a ZIP archive."""
     return _import(
         kind, about, dialect, (matches, opens), (partial(_is_in_archive, matches), partial(_open_folder, opens))
     )
@@ -99,12 +97,10 @@ def _inner(folder: Path) -> Path:
 
 
 def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
-    """Return how to open a source that is read by its path."""
     return lambda source, _stack: partial(read, source.path)
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:
-    """Return whether a file is JSON that begins as a document with any of these members does."""
     marks = [f'"{name}"'.encode() for name in names]
     return lambda path: (
         path.is_file()

@@ -32,7 +32,6 @@ def is_claude_code(path: Path) -> bool:
 
 
 def is_codex(path: Path) -> bool:
-    """Return whether a folder holds the memories of Codex."""
     return path.is_dir() and ((path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file())
 
 
@@ -74,7 +73,6 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
 
 
 def _labels(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the memories of all projects, each with the project and its name there."""
     is_memory = folder.name == _MEMORY_FOLDER
     for name in names_below(folder, ".md"):
         path = folder / name

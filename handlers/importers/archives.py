@@ -157,7 +157,6 @@ def _members_of_zip(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo | Left
 
 
 def _check_directory(path: Path) -> None:
-    """Raises for a list of members that is too large to read whole; a record at the end of the file has its size."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         tail_at = max(0, size - _END_BYTES)

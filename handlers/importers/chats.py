@@ -225,7 +225,6 @@ def _chatgpt_message(message: Row) -> _Message | LeftOut | None:
 
 
 def _last_leaf(nodes: Row) -> str:
-    """Return the newest of the nodes that have no answer, of equals the last."""
     parents = {text_of(mapping_in(node), "parent") for node in nodes.values()}
     leaves = (number for number, node in nodes.items() if number not in parents and mapping_in(node).get("message"))
     return max(

@@ -21,8 +21,7 @@ from handlers.importers.records import (
 )
 from kernel.memories.import_records import KEPT, PARTS, UPDATED, Imported, Record, Remarks, Source
 from kernel.security.rules.secrets import find_secret, redact
-from kernel.store.long_work import Steps, run_steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step, run_steps
 from kernel.store.transaction import Tx
 
 Read = Callable[[], Iterator[Item]]
@@ -66,7 +65,6 @@ def run(open_: Open, source: Source) -> Steps[Imported]:
 
 
 def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequence[str]:
-    """Reads the next batch, if none is waiting; the texts that it embeds."""
     if not waiting:
         waiting.extend(islice(batches, 1))
     return [item.text for batch in waiting for item in batch if isinstance(item, Record) and item.kind == "memory"]
@@ -93,7 +91,6 @@ def _placed(item: Item, into: str) -> Item:
 
 
 def _count(source: Source, read: Read) -> int:
-    """Reads the source to its end, so that its damage is reported before the first write; the number of its items."""
     total, remarks = 0, Remarks()
     for item in read():
         total += not isinstance(item, Record) or item.kind != PARTS
@@ -154,7 +151,6 @@ def _screened(record: Item) -> Iterator[Item]:
 
 
 def _public(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return metadata without private text and secrets, of which most has none."""
     lines = "\n".join(_lines("", metadata))
     return _public_value("", metadata) if PRIVATE in lines or find_secret([lines]) else metadata
 

@@ -29,7 +29,6 @@ class NoteNames(NamedTuple):
 
 
 def names_of(system: str, pages: Iterable[tuple[str, markdown.Page]]) -> NoteNames:
-    """Return the names of notes, each by its path."""
     names = NoteNames(system, {}, {}, {}, {}, {})
     for path, page in pages:
         names.titles[path] = title_of(path, page)
@@ -57,7 +56,6 @@ def linked_entity(names: NoteNames, link: str, source: str) -> tuple[str, str] |
 
 
 def _path(names: NoteNames, name: str, source: str) -> str:
-    """Return the note that a name means, the nearest of several; empty if it means none."""
     target = name.lstrip("/")
     beside = normpath(join(_fold(dirname(source)), target))
     candidates = names.files.get(_last(target), ())

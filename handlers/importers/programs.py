@@ -69,7 +69,6 @@ class Program(NamedTuple):
 
 
 def is_database(program: Program, path: Path) -> bool:
-    """Return whether a file is a database of the program."""
     if not path.is_file() or not _has_tables(path, *program.signs) or program.column not in head_of(path, _HEAD_BYTES):
         return False
     return not (program.other and _has_tables(path, program.other))

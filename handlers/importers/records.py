@@ -104,7 +104,6 @@ def texts_in(value: object) -> list[str]:
 
 
 def list_in(value: object) -> list[Any]:
-    """Return a list as it is; an empty list for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 

@@ -158,7 +158,6 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
 
 
 def _matching(root: Path, folder: _Folder, pattern: str) -> list[str]:
-    """Return the paths in a folder that a path or pattern means, if the first part of it is there."""
     top = pattern.partition("/")[0]
     if "*" in top:
         return sorted(fnmatch.filter(folder.names, pattern))
@@ -259,7 +258,6 @@ def _guidelines(
 
 
 def _parts(file: TextFile, owner: Owner, guidelines: list[Record]) -> Record:
-    """Return the record of all sections of a file."""
     details = {"root": owner.root, "keys": [record.key for record in guidelines]}
     origin = {"system": SYSTEM, "file": file.name}
     return Record("scopes", PARTS, f"{SYSTEM}:{file.name}", "", place=owner.name, origin=origin, details=details)

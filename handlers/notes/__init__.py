@@ -1,19 +1,11 @@
 """Dialect `notes` (seed 001): typed memories in Markdown files that people edit too; the index follows the files."""
 
-from msgspec import Struct
-
-from handlers.notes import admin, briefing, curation, journal, memories, note_file, restore, sync
+from handlers.notes import admin, curation, journal, memories, note_file, restore, sync
 from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.calls.dialect import Dialect, Files, Memories, Outside
-from kernel.calls.tools import Precheck, Reply, Tool
+from kernel.calls.tools import Precheck, Reply, json_reply
 from kernel.core.errors import Fault
-from kernel.core.text import json_bytes
 from kernel.store.history import Past
-
-
-def reply(tool: Tool, result: Struct) -> Reply:
-    body = json_bytes(result)
-    return Reply(body, "application/json", None, body)
 
 
 def fail(fault: Fault) -> Reply:
@@ -27,7 +19,7 @@ DIALECT = Dialect(
     guide="Call memory_recall first. memory_remember writes a Markdown file that people read too: a title that "
     "says the point, a type of memory_list_types, and filePath to update a file.",
     tools=(*memories.TOOLS, *admin.TOOLS),
-    reply=reply,
+    reply=json_reply,
     fail=fail,
     memories=Memories(
         places="PROJECT",
@@ -35,7 +27,7 @@ DIALECT = Dialect(
         sources_of=sync.sources_of,
         curate=curation.curate,
         compose=curation.compose,
-        brief=briefing.brief,
+        brief=curation.brief,
         tagged=memories.tagged,
         past=Past(note_file.past_sources),
     ),

@@ -86,7 +86,6 @@ def _all_types(tx: Tx, every: Sequence[Project]) -> tuple[Set[str], list[tuple[P
 
 
 def _unreadable_issues(project: Project) -> list[Issue]:
-    """Return the unreadable entries of a project folder, or the folder itself."""
     try:
         scan = sync.scan_project(project)
     except Fault as fault:
@@ -171,7 +170,6 @@ def _project_issue(project: Project, fault: Fault) -> Issue:
 
 
 def _link_names(page: _MemoryPage) -> Set[str]:
-    """Return the normalized names by which a link may refer to a memory."""
     stem = page.path.removesuffix(SUFFIX)
     return {_normalized_name(name) for name in (stem, stem.rpartition("/")[2], page.memory.title)}
 

@@ -1,10 +1,21 @@
-"""How a person edits and forgets a memory of `notes`, which is a file."""
+"""How a person edits and forgets a memory of `notes`, which is a file, and the decisions of a project."""
+
+from typing import NamedTuple
 
 from handlers.notes import files, note_file
 from handlers.notes.memory_types import FALLBACK
 from handlers.notes.projects import absolute, projects, space
+from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
 from kernel.store.transaction import Tx
+
+_MOST = 5
+
+
+class _Note(NamedTuple):
+    path: str
+    modified: int
+    content: str
 
 
 def compose(text: str, name: str) -> ToolCall:
@@ -26,3 +37,18 @@ def curate(tx: Tx, where: str, key: str) -> Curation | None:
     return Curation(
         memory.content, ToolCall("memory_remember", edit, "content"), ToolCall("memory_forget", {"filePaths": [path]})
     )
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """Return the newest architectural decisions of the project with this folder."""
+    matches = [match for match in projects(tx) if str(match.root.resolve()) == project.root]
+    return [
+        Remark("decision", space(match.name), note.path, _line(note))
+        for match in matches[:1]
+        for note in tx.all("notes.curation.decisions", _Note, project=match.name, limit=_MOST)
+    ]
+
+
+def _line(note: _Note) -> str:
+    memory = note_file.parse_memory(note.path, note.content, note.modified)
+    return f"{memory.title}: {memory.content}"

@@ -41,7 +41,6 @@ def read(root: Path, path: str) -> File:
 
 
 def exists(root: Path, path: str) -> bool:
-    """Return whether the path exists, as a file or anything else."""
     *folders, name = path.split("/")
     with ExitStack() as stack:
         try:
@@ -139,7 +138,6 @@ def sync_folders(root: Path, paths: Iterable[str]) -> None:
 
 
 def _open_parent(stack: ExitStack, root: Path, path: str) -> OpenFolder | None:
-    """Return the folder of a file; None if it is gone."""
     try:
         return open_folder(stack, root, path.split("/")[:-1])
     except OSError as error:

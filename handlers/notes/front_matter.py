@@ -98,7 +98,6 @@ def to_list(texts: Value) -> list[str]:
 
 
 def _count_leading_comments(entries: Sequence[Entry]) -> int:
-    """Return the number of comments and blank lines at the start."""
     for number, entry in enumerate(entries):
         line = entry.lines[0].strip(_YAML_SPACE)
         if entry.key or (line and not line.startswith("#")):
@@ -107,7 +106,6 @@ def _count_leading_comments(entries: Sequence[Entry]) -> int:
 
 
 def _key(line: str) -> tuple[str, str] | None:
-    """Return the key of a line and the text after its colon; None if the line has no key."""
     quotation = _QUOTED.match(line)
     colon = _COLON.search(line, quotation.end() if quotation else 0)
     if not line or colon is None or (quotation is None and line[0] in _NOT_KEY_START):

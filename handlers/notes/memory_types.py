@@ -22,8 +22,6 @@ _NAME = regex(r"\w[\w.-]{0,63}")
 
 
 class MemoryType(Struct, omit_defaults=True):
-    """One type of memory."""
-
     name: Annotated[str, Meta(description="Name of the type, in kebab-case")]
     description: Annotated[str, Meta(description="What belongs under the type")]
     template: str | UnsetType = UNSET

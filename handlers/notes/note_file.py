@@ -46,7 +46,6 @@ def decode_lossy(data: bytes) -> str:
 
 
 def parse_file(path: str, file: File) -> ParsedMemory:
-    """Return the memory in a file that was just read."""
     return parse_memory(path, decode_lossy(file.data), file.stamp.modified)
 
 
@@ -78,13 +77,11 @@ def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return the indexed texts of versions."""
     memories = [parse_memory(text.key, text.text, 0) for text in texts]
     return [PastSource(memory.memory_type, index_text(memory)) for memory in memories]
 
 
 def new_text(path: str, memory: ParsedMemory) -> str:
-    """Return the text of a new file: the front matter of the contract, and the title unless the path gives it."""
     return front_matter.render(_EMPTY_PAGE, _lines(memory._asdict()) | title_line(path, memory.title), memory.content)
 
 
@@ -131,6 +128,5 @@ def _text(page: Page, key: str) -> str:
 
 
 def iso_time(nanoseconds: int) -> str:
-    """Return a time of the file system in ISO 8601, UTC."""
     seconds = min(max(nanoseconds / 1e9, _MIN_SECONDS), _MAX_SECONDS)
     return iso(datetime.fromtimestamp(seconds, UTC))

@@ -115,5 +115,4 @@ def _below(path: PurePath, root: Path) -> str | None:
 
 
 def absolute(project: Project, path: str) -> str:
-    """Return the absolute path of a file below `.mnemonics`."""
     return str(project.root.joinpath(FOLDER, *path.split("/")))

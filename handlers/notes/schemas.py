@@ -55,8 +55,6 @@ class Recall(Struct, forbid_unknown_fields=True):
 
 
 class Forget(Struct, forbid_unknown_fields=True):
-    """Which files to delete."""
-
     filePaths: Annotated[
         Annotated[list[Annotated[str, Meta(max_length=MAX_PATH)]], Meta(max_length=MAX_LIMIT)] | str,
         Meta(description="Array of file paths to delete (from memory_recall results)"),
@@ -125,8 +123,6 @@ class Forgotten(Struct):
 
 
 class Synced(Struct):
-    """Answer of memory_sync."""
-
     success: bool
     message: str
 

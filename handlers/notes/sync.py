@@ -15,7 +15,7 @@ from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.store import history
-from kernel.store.progress import steps
+from kernel.store.long_work import steps
 from kernel.store.transaction import Tx
 
 _WRITE_FILES = 1000  # bounds one transaction, because other writes wait for it
@@ -114,7 +114,6 @@ def write(tx: Tx, request: object, diff: FileChanges) -> bool:
 
 
 def texts(diff: FileChanges) -> list[str]:
-    """Return the texts that `write` embeds."""
     return [note_file.index_text(note_file.parse_file(change.path, change.file)) for change in diff.changes]
 
 
@@ -191,7 +190,6 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """Return the index content of some memories."""
     by_key = rows(tx, [(where.partition(":")[2], path) for where, path in keys])
     return (_source(row.project, row.path, row.modified, row.content) for row in by_key.values())
 
@@ -339,5 +337,4 @@ def _stored_stamp(stored_rows: Mapping[Key, FileRow], key: Key) -> Stamp | None:
 
 
 def nanoseconds(time: str) -> int:
-    """Return an ISO 8601 time as nanoseconds since 1970."""
     return int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000

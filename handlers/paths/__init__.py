@@ -1,7 +1,5 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
-from collections.abc import Sequence
-
 import msgspec
 from msgspec import Struct
 
@@ -18,12 +16,10 @@ from handlers.paths.memories import (
     sources_of,
 )
 from kernel.calls.dialect import Dialect, Memories, Offers
-from kernel.calls.tools import Reply, Tool
+from kernel.calls.tools import Reply, Tool, lazily
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes, yaml_block
-from kernel.memories.import_records import Record
 from kernel.store.history import Past
-from kernel.store.transaction import Tx
 
 _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",
@@ -47,12 +43,6 @@ def fail(fault: Fault) -> Reply:
     return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
 
 
-def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
-    from handlers.paths.intake import take  # for the command only, so that a server starts without it
-
-    return take(tx, records)
-
-
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
@@ -71,6 +61,6 @@ DIALECT = Dialect(
         compose=compose,
         brief=brief,
         past=Past(past_sources),
-        take=_take,
+        take=lazily("handlers.paths.intake:take"),
     ),
 )

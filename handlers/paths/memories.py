@@ -160,20 +160,17 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Yield the index content of every memory."""
     for row in tx.each("paths.memories.all_for_index", _Content):
         yield _source(row.path, row.content)
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """Yield the index content of some memories."""
     for _, path in keys:
         if (memory := get_memory(tx, path)) is not None:
             yield _source(path, memory.content)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
-    """Return the index content of texts of the history."""
     return [PastSource("", index_text(text.key, text.text)) for text in texts]
 
 
@@ -186,7 +183,6 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new memory at the path that its name makes."""
     words = _NOT_IN_PATHS.sub(" ", name).split()
     return ToolCall("add_memory", {"path": "-".join(words) or "memory", "content": text})
 
@@ -202,8 +198,6 @@ def curate(tx: Tx, _space: str, key: str) -> Curation | None:
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
-    """Return the memory at a normalized path, or None."""
-
     def row(*values: Any) -> Memory:
         return Memory("ok", *values)
 

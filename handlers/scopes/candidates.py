@@ -34,7 +34,6 @@ _EVEN_COSINE, _COSINE_SCALE = 0.12, 0.094
 
 
 def scope_points(depth: int, levels: int) -> float:
-    """Return the points for a scope in a chain of `levels`; depth 0 is the nearest."""
     return SCOPE_POINTS * (levels - depth) / levels
 
 
@@ -64,7 +63,6 @@ def score(
 
 
 def age_days(created_at: str, now: datetime) -> float:
-    """Count the days from a stored time to `now`."""
     return (now - stored_time(created_at)) / _DAY
 
 
@@ -253,7 +251,6 @@ def _count(tx: Tx, query: EntryQuery) -> int:
 
 
 def _count_excluded(tx: Tx, query: EntryQuery) -> int:
-    """Return the number of entries that only the excluded tags keep from matching."""
     if not query.tags.exclude:
         return 0
     ids = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
@@ -261,7 +258,6 @@ def _count_excluded(tx: Tx, query: EntryQuery) -> int:
 
 
 def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
-    """Return the ids that pass the most selective filter, or all in the scopes."""
     if query.related_ids is not None:
         return query.related_ids
     required_tags = query.tags.require[:1] or ((query.tags.include,) if query.tags.include is not None else ())
@@ -351,7 +347,6 @@ def _folded_text(entry_id: str, kind: str, name: str, *version: Any) -> tuple[st
 
 
 def _visible(tx: Tx, query: EntryQuery, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
-    """Return the candidates that pass every filter but the text, and the number of tags of `include` that each has."""
     items = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
     tags = query.tags
     if tags == TagIds():

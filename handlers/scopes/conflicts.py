@@ -50,7 +50,6 @@ TOOLS: tuple[Tool, ...] = (
     write(
         memory_conflict,
         Hints("Conflicts"),
-        permission={"list": "read", "resolve": "write"},
         read_arms=(ListConflicts,),
         kept_arms=(ResolveConflict,),
     ),

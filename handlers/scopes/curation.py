@@ -1,10 +1,40 @@
-"""How a person edits and forgets an entry of `scopes`: a new version, and its deactivation."""
+"""How a person edits and forgets an entry of `scopes`: a new version, and its deactivation; and the guidelines
+and decisions of a project, for the start of a session."""
+
+from typing import NamedTuple
 
 from handlers.scopes import entries
-from handlers.scopes.entry_kinds import KINDS
+from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE
+from handlers.scopes.field_types import normal_name
+from handlers.scopes.inheritance import GLOBAL
 from handlers.scopes.results import Relation
+from kernel.memories.briefing import Project, Remark, named
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
+
+_MOST_RULES = 12
+_MOST_READ = 100  # rules that are compared by priority and name
+_MOST_DECISIONS = 5
+_WHOLE_ABOVE = 90  # priority
+
+
+class _Found(NamedTuple):
+    id: str
+    org_id: str | None
+
+
+class _Rule(NamedTuple):
+    nearness: int  # 0 for global
+    id: str
+    name: str
+    priority: int
+    content: str
+
+
+class _Decision(NamedTuple):
+    id: str
+    title: str
+    content: str
 
 
 def compose(text: str, name: str) -> ToolCall:
@@ -53,3 +83,29 @@ def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
     ends = [(link.relation_type, True, link.target_type, link.target_id) for link in outgoing]
     ends += [(link.relation_type, False, link.source_type, link.source_id) for link in incoming]
     return [Neighbour(relation, is_outgoing, spaces.get(kind, ""), id_) for relation, is_outgoing, kind, id_ in ends]
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """Return the guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
+    roots = [project.root, f"{project.root}/"] if project.root else []
+    own_project = tx.one("scopes.curation.project", _Found, roots=roots, fold=normal_name(project.name).casefold())
+    own = f"project:{own_project.id}" if own_project else ""
+    scopes = [GLOBAL, f"org:{own_project.org_id}" if own_project and own_project.org_id else "", own]
+    rules = tx.all("scopes.curation.rules", _Rule, chain=[scope for scope in scopes if scope], limit=_MOST_READ)
+    nearest = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.nearness)}
+    first_rules = sorted(nearest.values(), key=lambda rule: -rule.priority)[:_MOST_RULES]
+    decisions = tx.all("scopes.curation.decisions", _Decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
+    return [
+        *(
+            _rule(rule, whole=rule.priority > _WHOLE_ABOVE)
+            for rule in sorted(first_rules, key=lambda rule: (rule.nearness, -rule.priority, rule.id))
+        ),
+        *(
+            Remark("decision", KNOWLEDGE.space, decision.id, named(decision.title, decision.content))
+            for decision in decisions
+        ),
+    ]
+
+
+def _rule(rule: _Rule, *, whole: bool) -> Remark:
+    return Remark("rule", GUIDELINE.space, rule.id, named(rule.name, rule.content, whole=whole), whole)

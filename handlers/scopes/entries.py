@@ -209,7 +209,6 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """Yield the documents of some entries, as far as they are active."""
     names = {kind.space: kind.name for kind in KINDS.values()}
     for space, key in keys:
         pair = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
@@ -249,12 +248,10 @@ def entry_text(row: EntryRow, current: VersionRow) -> str:
 
 
 def within_conflict_window(earlier: str, later: str) -> bool:
-    """Return whether two stored times are less than `CONFLICT_WINDOW` apart."""
     return abs(stored_time(later) - stored_time(earlier)) < CONFLICT_WINDOW
 
 
 def _given_or_default(request: Any, field: str) -> Any:
-    """Return the value of a field of a new entry: the argument, or its default for null."""
     argument = getattr(request, field, None)
     return _DEFAULTS.get(field) if argument is None and hasattr(request, field) else argument
 

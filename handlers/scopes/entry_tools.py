@@ -1,6 +1,5 @@
 """The tools memory_tool, memory_guideline and memory_knowledge (seed 000), and their result types."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -10,7 +9,7 @@ from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, check_scope_filter, scope_chain, scope_key, scope_to_read
 from handlers.scopes.results import Answer, Entry, Page, entry_and_version, read_page, to_entry
-from kernel.calls.tools import Access, Hints, Hooks, ToolOptions, write
+from kernel.calls.tools import Hints, Hooks, ToolOptions, write
 from kernel.store.transaction import Tx
 
 EntryRequest = entry_requests.ToolRequest | entry_requests.GuidelineRequest | entry_requests.KnowledgeRequest
@@ -57,7 +56,6 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry) -> Answer:
 
 
 def _with_expiry(entry: Entry, now: str) -> Entry:
-    """Return the entry, marked as expired if it is knowledge whose time is over."""
     end = entry.current_version.valid_until
     entry.expired = True if isinstance(end, str) and end <= now else UNSET
     return entry
@@ -100,16 +98,7 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> Page:
     return Page(**answer_field, meta=totals)
 
 
-_PERMISSIONS: Mapping[str, Access] = {
-    "add": "write",
-    "update": "write",
-    "get": "read",
-    "list": "read",
-    "history": "read",
-    "deactivate": "write",
-}
 _OPTIONS: ToolOptions = {
-    "permission": _PERMISSIONS,
     "hooks": Hooks(texts=entries.texts_to_embed),
     "read_arms": entry_requests.READ_ARMS,
     "kept_arms": entry_requests.KEPT_ARMS,

@@ -55,7 +55,6 @@ def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
 
 
 def with_suggestion(fault: Fault, suggestion: str) -> Fault:
-    """Return the fault with a suggestion in its message and its context."""
     context = {**(fault.context or {}), "suggestion": suggestion}
     return Fault(fault.code, f"{fault.message}. Suggestion: {suggestion}", fault.label, context)
 
@@ -93,7 +92,6 @@ def argument_fault(error: ArgumentError) -> Fault:
 
 
 def _required_fields(error: ArgumentError) -> set[str]:
-    """Return the arguments that at least one action of the tool requires."""
     arms = get_args(error.tool.request) or (error.tool.request,)
     needed_fields = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
     return {field for fields in needed_fields for field in fields}

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.scopes import errors as faults
-from handlers.scopes import markdown
+from handlers.scopes import export
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.export import FORMAT, Selection, export_document
 from handlers.scopes.field_types import Id, Label, Name, ScopeId, normal_name, validate
@@ -55,8 +55,6 @@ class Export(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class ExportMetadata(Struct, rename="camel"):
-    """The metadata of an export."""
-
     exported_at: str
     entry_count: int
     types: list[str]
@@ -100,8 +98,6 @@ class Import(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class ImportCounts(Struct):
-    """How many entries of one type."""
-
     created: int
     updated: int
     skipped: int
@@ -148,9 +144,8 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
 
 
 def render(document: Mapping[str, Any], shape: Format) -> str:
-    """Return a document as text."""
     if shape == "markdown":
-        return markdown.render_page(document)
+        return export.render_page(document)
     if shape == "yaml":
         return f"# Agent Memory Export\n{yaml_block(document)}"
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
@@ -195,7 +190,6 @@ def _mapping_key(source: str) -> str:
 
 
 def _check_mapping_keys(document: Mapping[str, Any], mapping: Mapping[str, Any]) -> None:
-    """Raises a Fault for a key of `scopeMapping` that no scope of the document has: its entries would not be moved."""
     present = scope_keys(document) if mapping else set[str]()
     for source in mapping:
         if _mapping_key(source) not in present:
@@ -250,7 +244,6 @@ def _max_separators(tx: Tx, request: Import) -> int | None:
 
 
 def _problems(document: Mapping[str, Any]) -> list[LeftOut]:
-    """Return a problem for each list of entries that is of no kind."""
     kinds = [kind.plural for kind in KINDS.values()]
     unknown = document["entries"].keys() - set(kinds)
     return [LeftOut(f"entries.{name}", f"no such kind of entries: {', '.join(kinds)}") for name in sorted(unknown)]
@@ -296,7 +289,6 @@ def _read_json(content: str | mmap) -> Any:
 
 
 def _members(content: str | mmap | msgspec.Raw) -> dict[str, msgspec.Raw] | None:
-    """Return the members of an object, as JSON; None for anything else."""
     try:
         return msgspec.json.decode(content, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
@@ -304,7 +296,6 @@ def _members(content: str | mmap | msgspec.Raw) -> dict[str, msgspec.Raw] | None
 
 
 def _items(part: msgspec.Raw) -> list[msgspec.Raw] | Literal[False] | None:
-    """Return the items of a list, as JSON; None for null, False for anything else."""
     try:
         return msgspec.json.decode(part, type=list[msgspec.Raw] | None)
     except msgspec.ValidationError:
@@ -334,7 +325,6 @@ def _strict_refusal(state: ImportState) -> Fault:
 
 
 def _reasons(problems: Sequence[LeftOut]) -> str:
-    """Return the first problem, and the number of the others."""
     if not problems:
         return ""
     return f"{problems[0].entry}: {problems[0].error}" + (

@@ -123,7 +123,6 @@ def memory_project(tx: Tx, request: CreateProject | ListProjects | GetProject | 
 
 
 def _check_parent(tx: Tx, scope_type: str, scope_id: str | None) -> None:
-    """Raises a Fault for an organization or project that does not exist; there may be none."""
     if scope_id is not None:
         check_scope(tx, scope_type, scope_id, f"{scope_type}Id")
 
@@ -213,18 +212,16 @@ def _not_active(tx: Tx, session_id: str) -> Fault:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(memory_org, Hints("Organizations"), permission={"create": "write", "list": "read"}, read_arms=(ListOrgs,)),
+    write(memory_org, Hints("Organizations"), read_arms=(ListOrgs,)),
     write(
         memory_project,
         Hints("Projects"),
-        permission={"create": "write", "list": "read", "get": "read", "update": "write"},
         read_arms=(ListProjects, GetProject),
         kept_arms=(UpdateProject,),
     ),
     write(
         memory_session,
         Hints("Sessions"),
-        permission={"start": "write", "end": "write", "list": "read"},
         read_arms=(ListSessions,),
         kept_arms=(EndSession,),
     ),

@@ -21,8 +21,7 @@ from kernel.core.errors import Fault
 from kernel.core.times import utc_time
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Imported, Source
-from kernel.store.long_work import Steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
 Row = Mapping[str, Any]
@@ -279,12 +278,10 @@ def _import_lock(left: Counter[str], tx: Tx, row: Row) -> int:
 
 
 def _columns(tx: Tx, row: Row, shape: type[Struct]) -> dict[str, Any]:
-    """Return the columns of a row that has the fields of a struct, as they are stored here."""
     return {name: _column(tx, row, name) for name in shape.__struct_fields__}
 
 
 def _column(tx: Tx, row: Row, name: str) -> Any:
-    """Return a column as it is stored here, by the type that its name implies."""
     if name in _REQUIRED_TIMES:
         return _required_time(tx, row, name)
     if name.endswith("_at"):
@@ -300,13 +297,11 @@ def _text(row: Row, column: str) -> str | None:
 
 
 def _integer(row: Row, column: str, default: int) -> int:
-    """Return a column as a 64-bit integer; `default` for any other value."""
     number = _real_number(row, column, default)
     return int(number) if -_MAX_INT64 <= number <= _MAX_INT64 else default
 
 
 def _real_number(row: Row, column: str, default: float) -> float:
-    """Return a column as a finite number; `default` for any other value."""
     value = row.get(column)
     return value if isinstance(value, int | float) and math.isfinite(value) else default
 
@@ -330,5 +325,4 @@ def _time(row: Row, column: str) -> str | None:
 
 
 def _required_time(tx: Tx, row: Row, column: str, default: str | None = None) -> str:
-    """Return a time as stored here; `default`, or else now, for any other text."""
     return utc_time(_text(row, column) or "") or default or tx.now

@@ -305,7 +305,6 @@ def _end_time(text: str) -> str:
 
 
 def _is_same_version(left: VersionItem, right: VersionItem) -> bool:
-    """Return whether two versions of one entry are the same version, by id or else by number."""
     if left.id is not None and right.id is not None:
         return left.id == right.id
     return left is right or (left.version_num is not None and left.version_num == right.version_num)

@@ -16,8 +16,7 @@ from handlers.scopes.relations import RELATION_SPACE, TARGET_LABELS, target_exis
 from handlers.scopes.results import EntryTag, Relation, Tag, dumps, tag_row
 from handlers.scopes.tags import TAG_SPACE, id_by_name
 from kernel.store import history
-from kernel.store.long_work import Steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
 Strategy = Literal["skip", "update", "replace", "error"]
@@ -219,7 +218,6 @@ def _none_if_unset(values: Any) -> Any:
 
 
 def _scope_problem(tx: Tx, entry: ParsedEntry) -> str | None:
-    """Return the problem with the scope of an entry; None for a valid scope."""
     if entry.scope_type == GLOBAL:
         return None
     if entry.scope_type not in LABELS:
@@ -451,7 +449,6 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
 
 
 def _tag_ids(tx: Tx, definitions_by_name: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
-    """Return the id of each tag, created if missing."""
     ids: dict[str, str] = {}
     for written_name in dict.fromkeys(names):
         name = normal_name(written_name)

@@ -79,7 +79,6 @@ def _outcome(record: Record, row: _Known | None) -> bool | str:
 
 
 def _update(tx: Tx, record: Record, number: str) -> None:
-    """Adds a version with the text of the source."""
     before = entries.get(tx, GUIDELINE, number)
     version = tx.new_id(GUIDELINE.version_id_prefix)
     _add_version(tx, record, number, version, before[1].version_num + 1, tx.now)
@@ -109,7 +108,6 @@ def _id(record: Record, rows: Mapping[str, _Known]) -> str:
 
 
 def _reason(record: Record) -> str:
-    """Return the path of the file of a record."""
     return f"{record.details['root']}/{record.origin['file']}"
 
 

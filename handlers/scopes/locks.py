@@ -169,7 +169,6 @@ def normal_path(path: str) -> str:
 
 
 def _check_path(path: str) -> None:
-    """Raises a Fault for a path that is relative, or that has `..` segments or line breaks."""
     if not _ABSOLUTE_PATH.match(path):
         raise errors.invalid("file_path", "must be absolute", "give the full path from the root")
     if _PARENT_SEGMENT.search(path):
@@ -265,7 +264,6 @@ def _force_unlock(tx: Tx, path: str, request: ForceUnlock) -> LockReleased:
 
 
 def _active_lock(tx: Tx, path: str) -> Lock | None:
-    """Return the lock on a file, unless it has expired."""
     lock = tx.one("scopes.locks.get", _lock_row, path=path)
     return None if lock is None or _is_expired(lock, tx.now) else lock
 
@@ -277,7 +275,6 @@ def _is_expired(lock: Lock, now: str) -> bool:
 def _add_event(
     tx: Tx, path: str, operation: str, agent: str, holder: str, fence: int | None = None, reason: str | None = None
 ) -> int:
-    """Adds a row to the log of locks. Its number."""
     event = {"operation": operation, "agent_id": agent, "holder": holder, "fence": fence, "reason": reason}
     return tx.one("scopes.locks.add_event", int, path=path, now=tx.now, **event) or 0
 
@@ -309,7 +306,6 @@ def _not_locked_fault(path: str, by_force: ForcedUnlock | None = None) -> Fault:
 
 
 def _with_forced_unlock(fault: Fault, by_force: ForcedUnlock | None) -> Fault:
-    """Return the fault, and who broke the lock of the caller, when and why."""
     if by_force is None:
         return fault
     reason = f": {by_force.reason}" if by_force.reason else ", without a reason"

@@ -304,12 +304,10 @@ def _related_ids(tx: Tx, anchor: RelationFilter | None) -> frozenset[str] | None
 
 
 def _reach(request: Search | GetContext) -> int:
-    """Return how many results have to be ranked: those that are skipped too."""
     return (request.offset or 0) + (request.limit or DEFAULT_LIMIT)
 
 
 def _page(ranking: Sequence[RankedCandidate], offset: int | None, reach: int) -> tuple[int, Sequence[RankedCandidate]]:
-    """Return how many results are skipped, and those to return."""
     skip_count = len(ranking[: offset or 0])
     return skip_count, ranking[skip_count:reach]
 

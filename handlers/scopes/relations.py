@@ -92,7 +92,6 @@ def check_known_target(tx: Tx, kind: TargetType | None, identifier: str, field: 
 
 
 def _relate(tx: Tx, request: CreateRelation) -> Relation:
-    """Return the link between two ends, created if there is none."""
     ends, created_by = _key_of(request), request.created_by
     row_columns = {"id": tx.new_id("rel"), "created_at": tx.now, "created_by": created_by}
     new_relation = tx.one("scopes.relations.add", Relation, **row_columns, **ends)
@@ -140,7 +139,6 @@ TOOLS: tuple[Tool, ...] = (
     write(
         memory_relation,
         Hints("Relations", destructive=True),
-        permission={"create": "write", "list": "read", "delete": "write"},
         read_arms=(ListRelations,),
     ),
 )

@@ -119,7 +119,6 @@ def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _check_tag(tx: Tx, request: Attach | Detach) -> None:
-    """Raises a Fault for no tag, an id that no tag has, and a name that is not that of the id."""
     if request.tag_id is None:
         if request.tag_name is None:
             raise errors.invalid("tagId", "either tagId or tagName is required")
@@ -144,7 +143,6 @@ TOOLS: tuple[Tool, ...] = (
     write(
         memory_tag,
         Hints("Tags"),
-        permission={"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
         read_arms=(ListTags, ForEntry),
         kept_arms=(Detach,),
     ),

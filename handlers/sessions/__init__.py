@@ -1,19 +1,18 @@
 """Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of their entities."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from handlers.sessions import admin, briefing, graph, memories, removal, search
+from handlers.sessions import admin, graph, memories, removal, search
 from handlers.sessions.settings import SETTINGS
 from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
-from kernel.calls.tools import Reply, Tool
+from kernel.calls.tools import Reply, Tool, json_reply, lazily
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
-from kernel.memories.import_records import Import, Imported, Record, Source
+from kernel.memories.import_records import Import
 from kernel.store.history import Past
-from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 
 _JSON = "application/json"
@@ -22,11 +21,10 @@ _LISTS = (search.MemoryList, search.SearchResults, search.MentionedEntities)
 
 def reply(tool: Tool, result: Any) -> Reply:
     """Return the result as JSON; the text of a list is the bare array, and an empty list has no text block."""
-    content = json_bytes(result)
+    plain = json_reply(tool, result)
     if not isinstance(result, _LISTS):
-        return Reply(content, _JSON, None, content)
-    body = json_bytes(result.result)
-    return Reply(body, _JSON, None, content, None if result.result else b"[]")
+        return plain
+    return plain._replace(body=json_bytes(result.result), content=None if result.result else b"[]")
 
 
 def fail(fault: Fault) -> Reply:
@@ -48,18 +46,6 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], memory_ids)
 
 
-def _import_code_memory(source: Source) -> Steps[Imported]:
-    from handlers.sessions.import_code_memory import code_memory  # for the command only
-
-    return code_memory(source)
-
-
-def _take(tx: Tx, records: Sequence[Record]) -> Sequence[int | str]:
-    from handlers.sessions.intake import take  # for the command only, so that a server starts without it
-
-    return take(tx, records)
-
-
 DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
@@ -77,15 +63,21 @@ DIALECT = Dialect(
         curate=removal.curate,
         curating=removal.TOOLS,
         compose=removal.compose,
-        brief=briefing.brief,
-        keep_handoff=briefing.keep_handoff,
+        brief=removal.brief,
+        keep_handoff=removal.keep_handoff,
         past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
         tagged=memories.tagged,
-        take=_take,
+        take=lazily("handlers.sessions.intake:take"),
         session_space=memories.SPACE,
     ),
     settings=SETTINGS,
     exchange=Exchange(
-        imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),)
+        imports=(
+            Import(
+                "code-memory",
+                "code_memory.db of mcp-code-vector-memory-sql",
+                lazily("handlers.sessions.import_code_memory:code_memory"),
+            ),
+        )
     ),
 )

@@ -28,8 +28,6 @@ _SECONDS_PER_DAY = 86_400
 
 
 class Maintenance(Struct, forbid_unknown_fields=True):
-    """The action, and its arguments."""
-
     action: Annotated[
         Literal["vacuum", "purge_all", "purge_session", "prune_older_than"],
         Meta(
@@ -61,8 +59,6 @@ class MaintenanceResult(Struct, omit_defaults=True):
 
 
 class Flags(Struct):
-    """The features that are enabled."""
-
     vec: bool
     fts: bool
     graph: bool
@@ -70,8 +66,6 @@ class Flags(Struct):
 
 
 class Defaults(Struct):
-    """The defaults of a search."""
-
     top_k: int
     top_p: float
     recency_weight: float
@@ -93,8 +87,6 @@ class SummaryState(Struct):
 
 
 class RowCounts(Struct):
-    """Rows of the dialect."""
-
     memories: int
     entities: int
     graph_entities: int
@@ -103,8 +95,6 @@ class RowCounts(Struct):
 
 
 class DiagnosticsReport(Struct):
-    """Result of diagnostics."""
-
     cwd: str
     db_path: str
     model: str | None
@@ -117,8 +107,6 @@ class DiagnosticsReport(Struct):
 
 
 class HealthReport(Struct):
-    """Result of health."""
-
     status: Literal["ok"]
     db_path: str
     embedding_dim: int | None

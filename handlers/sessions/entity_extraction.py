@@ -143,7 +143,6 @@ def _by_grammar(text: str) -> Iterator[Mention]:
 
 
 def _definitions(language: str, code: str) -> Iterator[Mention]:
-    """Yield the functions and classes that a piece of code defines."""
     parser: Any = import_module(_PACKAGE).get_parser(language)
     pending: list[Any] = [parser.parse(code.encode()).root_node]
     while pending:
@@ -156,7 +155,6 @@ def _definitions(language: str, code: str) -> Iterator[Mention]:
 
 
 def _definition_type(node: str) -> str:
-    """Return `function` or `class` for the node types of a grammar that define one; empty for others."""
     if not node.endswith(("_definition", "_declaration", "_item", "_specifier")) and node not in {"class", "method"}:
         return ""
     if "function" in node or "method" in node:

@@ -57,14 +57,10 @@ class AddRelation(Struct, forbid_unknown_fields=True):
 
 
 class GetEntity(Struct, forbid_unknown_fields=True):
-    """The entity to fetch."""
-
     name: Name
 
 
 class GetContextGraph(Struct, forbid_unknown_fields=True):
-    """The part of the graph to return."""
-
     query: Annotated[
         Annotated[str, Meta(max_length=4096)] | None,
         Meta(description="What to look for among the entities, by meaning; the newest ones if omitted"),
@@ -264,7 +260,6 @@ def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | 
 
 
 def index_entities(tx: Tx, ids: Sequence[int]) -> None:
-    """Indexes the entities with their current observations."""
     for row in tx.all("sessions.graph.index_texts", _EntityText, ids=ids):
         index.put(tx, ENTITY_SPACE, str(row.id), _index_text(row))
 
@@ -319,7 +314,6 @@ def delete_entity(tx: Tx, number: int) -> str | None:
 
 
 def newest(tx: Tx) -> int:
-    """Return the highest number of an entity."""
     return tx.one("sessions.graph.newest_entity", int) or 0
 
 
@@ -333,14 +327,12 @@ def clear_steps(tx: Tx, operation: str, upto: int) -> Steps[None]:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Return the documents that the index must hold: every entity."""
     return map(
         _source, tx.each("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
     )
 
 
 def sources_of(tx: Tx, entities: Sequence[int], memories: Sequence[int]) -> Iterator[IndexSource]:
-    """Return the documents of these entities, and of those that rest on these memories."""
     ids = tx.all("sessions.graph.entities_of_memories", int, memories=memories)
     return map(_source, tx.each("sessions.graph.index_texts", _EntityText, ids=sorted({*entities, *ids})))
 

@@ -14,8 +14,7 @@ from kernel.core.times import utc_time
 from kernel.engines.foreign_file import ExternalDatabase, open_external
 from kernel.memories.import_records import Imported, Source
 from kernel.security.rules.secrets import find_secret
-from kernel.store.long_work import Steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
 _DEFAULT_SESSION = "imported"
@@ -154,7 +153,6 @@ def _import_entity(tx: Tx, name: str, columns: Columns, source: ExternalDatabase
 
 
 def _is_importable(columns: Columns, numbers: _NewIds) -> bool:
-    """Return whether the memory of a row was imported, if there is a memory, and its text holds no secret."""
     memory = columns.get("memory_id")
     return (memory is None or _new_id(numbers, memory) is not None) and not find_secret([_text(columns.get("content"))])
 
@@ -164,7 +162,6 @@ def _text(value: Any) -> str:
 
 
 def _metadata(value: Any) -> str:
-    """Return the metadata as a JSON object; any other value becomes its field `metadata`."""
     if not isinstance(value, str) or not value.strip():
         return "{}"
     try:

@@ -60,7 +60,6 @@ def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
 
 
 def _origin_part(record: Record) -> str:
-    """Return the beginning of the origin as the metadata holds it."""
     origin_fields = {name: record.origin[name] for name in ("system", "id", "exchange") if name in record.origin}
     return f"{json_text(origin_fields).removesuffix('}')},"  # the name of a file follows
 

@@ -167,12 +167,10 @@ def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) 
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Return the documents that the index must hold: every memory."""
     return map(_source, tx.each("sessions.memories.all_for_index", MemoryRow))
 
 
 def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
-    """Return the documents of some memories."""
     return map(_source, tx.each("sessions.memories.some_for_index", MemoryRow, ids=ids))
 
 

@@ -1,13 +1,16 @@
-"""The view of a memory or an entity, and how a person forgets it: no tool of the contract does."""
+"""The view of a memory or an entity, and how a person forgets it: no tool of the contract does. What a
+session begins with, and its handoff when it is compacted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.sessions import graph, memories
+from handlers.sessions import graph, memories, summary
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
+from kernel.core.text import json_text, spellings
+from kernel.memories.briefing import Handoff, Part, Project, Remark
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.search import index
 from kernel.store import history
@@ -26,6 +29,14 @@ class ForgetObservation(Forget, forbid_unknown_fields=True, kw_only=True):
 
 class Forgotten(Struct):
     id: int
+
+
+# The kinds of memories for each part, and how many of them are shown.
+_KINDS: tuple[tuple[Part, tuple[str, ...], int], ...] = (
+    ("handoff", ("handoff", "summary"), 1),
+    ("decision", ("decision",), 5),
+)
+_NEWEST = 20_000  # memories that are looked at: there is no index of projects
 
 
 def forget_session_memory(tx: Tx, request: Forget) -> Forgotten:
@@ -73,13 +84,6 @@ def record_deleted(tx: Tx, deletions: Sequence[memories.Deleted], action: str) -
     return numbers
 
 
-TOOLS: tuple[Tool, ...] = (
-    write(forget_session_memory, Hints("Forget memory", destructive=True), permission="write"),
-    write(forget_session_entity, Hints("Forget entity", destructive=True), permission="write"),
-    write(forget_session_observation, Hints("Forget observation", destructive=True), permission="write"),
-)
-
-
 class _Relation(NamedTuple):
     relation_type: str
     source_id: int
@@ -120,3 +124,39 @@ def _neighbour(entity: int, relation: _Relation) -> Neighbour:
     outgoing = relation.source_id == entity
     target = relation.target_id if outgoing else relation.source_id
     return Neighbour(relation.relation_type, outgoing, graph.ENTITY_SPACE, str(target))
+
+
+def brief(tx: Tx, project: Project) -> list[Remark]:
+    """Return the newest handoff or summary and the newest decisions whose metadata names the project or its folder."""
+    names = spellings([name for name in project if name])
+    return [
+        remark
+        for part, kinds, most in _KINDS
+        for remark in tx.all(
+            "sessions.removal.of_project", _remark(part), kinds=kinds, names=names, newest=_NEWEST, limit=most
+        )
+    ]
+
+
+def _remark(part: Part) -> Callable[[int, str], Remark]:
+    return lambda number, content: Remark(part, memories.SPACE, str(number), content)
+
+
+def keep_handoff(tx: Tx, handoff: Handoff) -> str:
+    """Stores a handoff in place of the last handoff that a hook has stored of the same session."""
+    handoffs = tx.all("sessions.removal.drop_handoffs", memories.Deleted, session_id=handoff.session, newest=_NEWEST)
+    if handoffs:
+        graph.delete_of_memories(tx, record_deleted(tx, handoffs, "replaced"))
+    about = json_text({"hook": True, "project": handoff.project.root or handoff.project.name})
+    first_line = summary.first_line(handoff.text)
+    row = memories.MemoryRow(
+        0, handoff.session, "handoff", handoff.text, first_line, "handoff", memories.PRIORITY, about, tx.now
+    )
+    return f"{memories.SPACE}/{memories.add(tx, row, tx.now)}"
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(forget_session_memory, Hints("Forget memory", destructive=True), permission="write"),
+    write(forget_session_entity, Hints("Forget entity", destructive=True), permission="write"),
+    write(forget_session_observation, Hints("Forget observation", destructive=True), permission="write"),
+)

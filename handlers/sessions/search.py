@@ -36,14 +36,10 @@ class SearchMemory(Struct, forbid_unknown_fields=True):
 
 
 class ListRecent(Struct, forbid_unknown_fields=True):
-    """The number of memories to list."""
-
     limit: Annotated[int, Meta(description="Most memories to list, of all sessions", ge=0, le=MAX_RESULTS)] = 20
 
 
 class ListEntities(Struct, forbid_unknown_fields=True):
-    """The memory to list the entities of."""
-
     memory_id: Annotated[int, Meta(description="Id of the memory", ge=1, le=MAX_ID)]
 
 
@@ -69,8 +65,6 @@ class ScoredMemory(MemoryResult):
 
 
 class MemoryList(Struct):
-    """Result of list_recent."""
-
     result: list[MemoryResult]
 
 

@@ -35,7 +35,6 @@ SETTINGS = (
 
 
 def option(tx: Tx, name: str) -> Any:
-    """Return the value of `CODE_MEMORY_<name>`."""
     return setting(tx, f"CODE_MEMORY_{name}")
 
 

@@ -179,7 +179,6 @@ def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
 
 
 def _parts(type_: inspect.Type, step: str | int) -> list[inspect.Type]:
-    """Return the types of a member or an item of a value."""
     parts: list[inspect.Type] = []
     for kind in _alternative_types(type_):
         if isinstance(kind, inspect.StructType):
@@ -227,7 +226,6 @@ def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
 
 
 def allowed_values(schema: Schema, path: str) -> list[str]:
-    """Return the values of the enum at a path of a schema; none if there is no enum."""
     values = [value for node in _nodes_at(schema, path) for value in node.get("enum", ())]
     return [str(value) for value in dict.fromkeys(values)]
 
@@ -241,7 +239,6 @@ def _nodes_at(schema: Schema, path: str) -> list[Schema]:
 
 
 def _description(tool: Tool, path: str) -> str:
-    """Return the shape of a parameter in a few words, with the beginning of its description."""
     nodes = _nodes_at(input_schema(tool), path)
     with_type = [node for node in nodes if "enum" in node or node.get("type", "null") != "null"]
     shape = " or ".join(dict.fromkeys(map(_shape, with_type)))

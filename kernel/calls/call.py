@@ -18,8 +18,7 @@ from kernel.security.permissions import (
     required_permission,
 )
 from kernel.store import audit
-from kernel.store.long_work import CALL_SLICE_SECONDS, MORE, Slices, Unfinished, is_steps
-from kernel.store.progress import Progress, with_progress
+from kernel.store.long_work import CALL_SLICE_SECONDS, MORE, Progress, Slices, Unfinished, is_steps, with_progress
 from kernel.store.queue import Work
 from kernel.store.transaction import Tx
 
@@ -113,7 +112,6 @@ class CheckedRead(NamedTuple):
     size: int
 
     def check_and_read(self, tx: Tx) -> Any:
-        """Return the answer of the read, or the write that comes before it."""
         finding = self.precheck.check(tx, self.request)
         return self.work(tx) if finding is None else NeedsWrite(finding, self.precheck.texts(finding))
 

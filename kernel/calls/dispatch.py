@@ -38,7 +38,7 @@ from kernel.engines.sqlite.errors import as_fault
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.progress import with_progress
+from kernel.store.long_work import with_progress
 from kernel.store.queue import Deliver, Job, Merge, Work
 from kernel.store.stages import current_stages
 from kernel.store.store import Store
@@ -95,7 +95,6 @@ class Dispatch:
         return self.tools.get(name) or self._unlisted.get(name)
 
     def over(self, store: Store) -> "Dispatch":
-        """Return the same tools over another store."""
         dispatch = copy(self)
         dispatch.store = store
         return dispatch

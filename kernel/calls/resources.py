@@ -8,8 +8,6 @@ from kernel.store.transaction import Tx
 
 
 class Resource(NamedTuple):
-    """One MCP resource."""
-
     uri: str
     name: str
     title: str = ""
@@ -63,8 +61,6 @@ class Skill(NamedTuple):
 
 
 class PromptArgument(NamedTuple):
-    """One argument of a prompt."""
-
     name: str
     about: str = ""
     required: bool = False

@@ -70,8 +70,6 @@ def flag(value: str) -> bool:
 
 
 def number(low: int, high: int) -> Parse:
-    """Return a whole number from `low` to `high`."""
-
     def parse(value: str) -> int:
         if not value.isascii() or not value.removeprefix("-").isdigit() or not low <= int(value) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
@@ -81,8 +79,6 @@ def number(low: int, high: int) -> Parse:
 
 
 def fraction(low: float, high: float) -> Parse:
-    """Return a number from `low` to `high`."""
-
     def parse(text: str) -> float:
         try:
             value = float(text)

@@ -1,9 +1,11 @@
 """The types a dialect is declared with: tools, imports, and the replies of its handlers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args, get_type_hints
 
 from kernel.core.errors import Code, Fault
+from kernel.core.text import json_bytes
 from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
@@ -73,7 +75,8 @@ class Tool(NamedTuple):
     """One tool: `handler(tx, request) -> result`; if `interactive`, `handler(tx, request, interaction) -> result`.
 
     `permission` is the right that a call needs, or for each action of a bundled tool; `read_arms` are the arms of a
-    bundled request that only read, so that such a call of a writing tool runs as a read. What a destructive tool
+    bundled request that only read, so that such a call of a writing tool runs as a read. If nothing else is said, these
+    need the right to read, and the other arms that to write. What a destructive tool
     changes is kept for undo, and what requests of the types `kept_arms` change: those that replace, or add what no
     other call removes. `long` work goes through `progress.steps`, so that an MCP client can request progress. Every
     write is audited, a read only if `audited`. The handler of an exclusive tool may return `Steps`, which commit in
@@ -119,6 +122,22 @@ class Reply(NamedTuple):
     fault: Code | None = None
     structured: bytes | None = None
     content: bytes | None = None
+
+
+def json_reply(_tool: Tool | None, result: Result) -> Reply:
+    """Return the result as compact JSON, which is also the structured content."""
+    body = json_bytes(result)
+    return Reply(body, "application/json", None, body)
+
+
+def lazily(name: str) -> Callable[..., Any]:
+    """Return the function `module:name`; a server starts without the module, which the first call imports."""
+    module, _, function = name.partition(":")
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), function)(*arguments)
+
+    return call
 
 
 class InputRequired(NamedTuple):
@@ -192,4 +211,9 @@ def _tool(mode: Mode, handler: Handler, hints: Hints, options: ToolOptions) -> T
     types = get_type_hints(handler)
     request = types[handler.__code__.co_varnames[1]]
     description = " ".join((handler.__doc__ or "").split())
+    if read_arms := options.get("read_arms"):
+        rights: Mapping[str, Access] = {
+            arm.__struct_config__.tag: "read" if arm in read_arms else "write" for arm in get_args(request)
+        }
+        options = {"permission": rights, **options}
     return Tool(handler.__name__, description, request, types["return"], handler, mode, hints, **options)

@@ -15,11 +15,19 @@ from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.operations.backup import Manifest, Tenant, backup_file, backup_time, read_manifest
+from kernel.operations.backup import (
+    BackupLoop,
+    Manifest,
+    Schedule,
+    Tenant,
+    back_up_now,
+    backup_file,
+    backup_time,
+    read_manifest,
+)
 from kernel.operations.data_access import open_shared
 from kernel.operations.replica import Replica
 from kernel.operations.restore import restore, tenants_of
-from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now
 from kernel.security import api_keys
 from kernel.server import app
 
@@ -74,7 +82,6 @@ def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _left_out(config: Config) -> list[str]:
-    """Return the parts that a copy of the database alone lacks."""
     context = app.context_of(config)
     parts = [f"the files of {folder.dialect}" for folder in app.folders_of(config, context) if folder.path.is_dir()]
     if (config.data / api_keys.FILE).exists():

@@ -152,7 +152,6 @@ def snippet(client: Client, name: str, entry: Entry) -> str:
 
 
 def url_of(entry: Entry) -> str:
-    """Return the URL in an entry; empty if the client starts the server."""
     return next((str(entry[key]) for key in ("url", "serverUrl", "httpUrl") if key in entry), "")
 
 

@@ -157,7 +157,6 @@ def entry_of(client: Client, target: Target) -> Entry | None:
 
 
 def install_link_of(client: Client, name: str, entry: Entry) -> str:
-    """Return the link that installs an entry; empty if the client has no such links."""
     with_name = json.dumps({"name": name, **entry}, separators=(",", ":"), ensure_ascii=False)
     alone = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
     base64_text = base64.b64encode(alone.encode()).decode()

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kernel.cli.clients import CLIENTS
-from kernel.cli.commands import parsers
+from kernel.cli.commands import COMMANDS, parsers
 from kernel.cli.export_command import kinds as kinds_of_export
-from kernel.cli.help_text import TEXTS
 from kernel.cli.import_command import kinds as kinds_of_import
 from kernel.cli.output import show
 from kernel.core.config import Config
@@ -59,7 +58,6 @@ def script(shell: str) -> str:
 
 
 def _words(name: str, command: argparse.ArgumentParser) -> str:
-    """Return the options of a command, and the values of its arguments, such as the commands below it."""
     words = list[str]()
     for action in _actions(command):
         words += action.option_strings[-1:] or _values(name, action)
@@ -67,7 +65,6 @@ def _words(name: str, command: argparse.ArgumentParser) -> str:
 
 
 def _values(command: str, action: argparse.Action) -> list[str]:
-    """Return the values of an option or argument, if they are known."""
     if action.choices:
         return [*map(str, action.choices)]
     if action.dest == "client":
@@ -86,7 +83,7 @@ def _actions(command: Any) -> Sequence[argparse.Action]:
 
 def _fish(commands: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
     yield "complete -c quipu -f"
-    for name, about in TEXTS.items():
+    for name, about in COMMANDS.items():
         if " " not in name:
             yield f"complete -c quipu -n __fish_use_subcommand -a {name} -d {_quoted(about.brief)}"
     for name, command in commands.items():

@@ -181,7 +181,6 @@ def _append_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -
 
 
 def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str:
-    """Return the text with a table that is edited in its place; "" on failure."""
     from tomlkit.container import OutOfOrderTableProxy
 
     def edit(parent: Any, key: str) -> None:
@@ -246,7 +245,6 @@ def _comments(item: object) -> Iterator[Any]:
 
 
 def _body(item: object) -> list[Any]:
-    """Return the lines of a tomlkit table as a live list of (key or None, item); empty for any other item."""
     from tomlkit.items import Table
 
     return item.value.body if isinstance(item, Table) else []
@@ -377,5 +375,4 @@ def _header(line: str) -> list[str]:
 
 
 def _delete_table(text: str, keys: Sequence[str]) -> str:
-    """Return the text without a table in another notation, such as an inline table; "" on failure."""
     return _edited(text, keys, delitem)

@@ -32,8 +32,8 @@ from kernel.engines.sqlite.errors import OLDEST_SQLITE, sqlite_version
 from kernel.engines.sqlite.log_file import check_log
 from kernel.engines.sqlite.vector_functions import sqlite_vec
 from kernel.operations import restore
+from kernel.operations.backup import backups_in, time_of_newest
 from kernel.operations.file_check import damage_of
-from kernel.operations.scheduled_backup import backups_in, time_of_newest
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.security.local_access import connectable
@@ -150,7 +150,6 @@ def _database(subject: str, config: Config, context: StoreContext) -> Finding:
 
 
 def _documents_without_vector(config: Config, context: StoreContext) -> int:
-    """Return the number of documents without a vector; raises Fault for a file that cannot be used."""
     file = config.file
     check_log(file)
     if not file.is_file():

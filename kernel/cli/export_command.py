@@ -64,7 +64,6 @@ def _exports() -> dict[str, Export]:
 
 
 def _report_damage(config: Config, context: StoreContext) -> int:
-    """Note that the exported store is damaged; return 1 if it is."""
     with Working("look for damage"):
         damage = "" if config.store else find_damage(config.file, context, app.DIALECTS)
     if damage:

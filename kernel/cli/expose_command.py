@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _name(text: str) -> str:
-    """Return a public name in small letters; raises Fault("invalid")."""
     name = text.strip().lower().rstrip(".")
     if catch_faults(host_name, name) != name or "." not in name or ":" in name or on_loopback(name):
         raise Fault("invalid", "--host is the name by which other devices reach the server, such as memory.example.")

@@ -27,7 +27,7 @@ EVENTS = {"session-start": 1.0, "first-prompt": 0.3, "post-compact": 2.0, "sessi
 CLIENTS = ("claude", "codex", "cursor", "gemini", "opencode")
 DEFAULT_URL = "http://127.0.0.1:7847"
 OFF_FILE, INTRO_FILE = os.path.join(".quipu", "off"), os.path.join(".quipu", "prime.md")
-PROOF_PATH, NONCE_HEADER, KEY_ID_HEADER = "/hook/proof", "x-quipu-nonce", "x-quipu-key"  # of kernel.http.proof
+PROOF_PATH, NONCE_HEADER, KEY_ID_HEADER = "/hook/proof", "x-quipu-nonce", "x-quipu-key"  # of kernel.http.direct_routes
 WITNESS_PATH = "/memories/witness"
 _MOST_INPUT, _MOST_ANSWER = 1 << 20, 1 << 16
 _MOST_INTRO = 8192
@@ -114,7 +114,6 @@ def read_intro(root: str) -> tuple[str, str]:
 
 
 def project_root(folder: str) -> str:
-    """Return the root of the main worktree of the repository that holds a folder; without a repository the folder."""
     here = os.path.realpath(folder)  # as imports name it, by whichever link it was reached
     while True:
         git = os.path.join(here, ".git")
@@ -216,7 +215,6 @@ def _post_securely(authority: str, path: str, key: str, body: bytes, deadline: f
 
 
 def _key(words: list[str], environment: dict[str, str]) -> str:
-    """Return the key: that of the environment, or the content of a file."""
     file = option(words, "--key-file")
     if environment.get("QUIPU_KEY") or not file:
         return environment.get("QUIPU_KEY", "")

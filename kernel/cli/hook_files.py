@@ -1,36 +1,109 @@
-"""Writes the hooks of clients into their files, shows them, and takes them out so that a file is as it was before."""
+"""The hooks of clients: their form for each client, written into its file, shown, and taken out without a trace."""
 
 import argparse
 import difflib
+import json
 import shlex
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
-from kernel.cli import client_entries, hook_client
+from kernel.cli import client_entries, config_files, hook_client
 from kernel.cli.client_entries import text_of
-from kernel.cli.clients import Client, config_file, locate
-from kernel.cli.hook_entries import (
-    HOOK_CLIENTS,
-    MARK,
-    Entries,
-    HookClient,
-    Level,
-    entries,
-    events_of,
-    own,
-    plugin,
-    put,
-    take,
-)
+from kernel.cli.clients import BY_NAME, Client, ConfigPath, config_file, locate
+from kernel.cli.jsonc import Node, parse
 from kernel.cli.output import note, show
 from kernel.core.config import DEFAULT_PORT, Config
 from kernel.core.data_dir import write_private
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import read_bytes
 
 _BACKUPS = 50  # copies of a file that are looked at
 _KEY_FILE = "hook.key"
+
+
+Level = Literal["none", "prime", "recall"]
+LEVELS: tuple[Level, ...] = ("none", "prime", "recall")
+Form = Literal["exec", "shell", "flat", "plugin"]
+Entries = Mapping[str, Any]  # our entry for each event, under the client's name of the event
+
+_SECONDS = 5  # before a client ends a hook, which ends itself long before
+_OURS = regex(r"\bhook (session-start|first-prompt|post-compact|session-end) --client [a-z]+\b")
+_HOOKS = "hooks"
+MARK = "// Written by `quipu setup --hooks`; `quipu hook remove` deletes it.\n"
+# It starts `quipu hook`, as other clients do: there the folder is read, and the server is known by its proof.
+_PLUGIN = Path(__file__).with_name("opencode_plugin.js")
+
+
+class HookClient(NamedTuple):
+    """A client with hooks: its names in `setup` and in `quipu hook`, its file, and its events by level."""
+
+    name: str
+    short: str
+    path: ConfigPath
+    form: Form
+    prime: Mapping[str, str]  # the client's name of an event -> ours
+    recall: Mapping[str, str]
+    fixed: Mapping[str, Any] = {}  # members that the file must have
+    unit: int = 1  # of a timeout, in a second
+    remark: str = ""
+
+    @property
+    def title(self) -> str:
+        return BY_NAME[self.name].title
+
+    def events(self, level: Level) -> Mapping[str, str]:
+        return {} if level == "none" else self.prime if level == "prime" else {**self.prime, **self.recall}
+
+
+HOOK_CLIENTS: tuple[HookClient, ...] = (
+    HookClient(
+        "claude-code",
+        "claude",
+        ConfigPath(".claude/settings.json", "CLAUDE_CONFIG_DIR"),
+        "exec",
+        {"SessionStart": "session-start", "PostCompact": "post-compact"},
+        {"UserPromptSubmit": "first-prompt"},
+    ),
+    HookClient(
+        "codex",
+        "codex",
+        ConfigPath(".codex/hooks.json", "CODEX_HOME"),
+        "shell",
+        {"SessionStart": "session-start"},
+        {"UserPromptSubmit": "first-prompt"},
+        remark="Codex asks once whether you trust the hook: see /hooks there.",
+    ),
+    HookClient(
+        "cursor",
+        "cursor",
+        ConfigPath(".cursor/hooks.json"),
+        "flat",
+        {"sessionStart": "session-start"},
+        {"beforeSubmitPrompt": "first-prompt"},
+        {"version": 1},
+    ),
+    HookClient(
+        "gemini-cli",
+        "gemini",
+        ConfigPath(".gemini/settings.json"),
+        "shell",
+        {"SessionStart": "session-start"},
+        {"BeforeAgent": "first-prompt"},
+        unit=1000,
+    ),
+    HookClient(
+        "opencode",
+        "opencode",
+        ConfigPath(".config/opencode/plugins/quipu.js"),
+        "plugin",
+        {"session": "session-start"},
+        {"chat.message": "first-prompt"},
+    ),
+)
 
 
 def of_client(name: str) -> HookClient:
@@ -73,7 +146,6 @@ def remove(arguments: argparse.Namespace, config: Config, platform: str = sys.pl
 
 
 def remove_of(name: str, arguments: argparse.Namespace, config: Config, platform: str) -> None:
-    """Take the hooks out of the file of a client that has any."""
     for client in HOOK_CLIENTS:
         if client.name == name and installed(client, locate(client.path, config.environment, platform)):
             _remove(client, arguments, config, platform)
@@ -198,6 +270,145 @@ def rekey_command(client: Client, config: Config, platform: str = sys.platform) 
         if member.name == client.name and (events := installed(member, file)):
             hooks = ["--hooks", "recall" if {*member.recall.values()} & {*events} else "prime"]
     return shlex.join(["quipu", "setup", "--client", client.name, "--url", url, *hooks, "--key", "-"])
+
+
+def entries(client: HookClient, level: Level, program: Sequence[str], options: Sequence[str], platform: str) -> Entries:
+    """Return our entry for each event of a level; `program` starts Quipu, `options` follow the event."""
+    return {
+        name: _entry(client, [*program, "hook", event, "--client", client.short, *options], platform)
+        for name, event in client.events(level).items()
+    }
+
+
+def plugin(client: HookClient, level: Level, program: Sequence[str], options: Sequence[str]) -> str:
+    """Return the file for opencode, which has functions in the place of commands."""
+    values = {
+        "@PROGRAM@": [*program],
+        "@OPTIONS@": [*options],
+        "@EVENTS@": [*client.events(level).values()],
+    }
+    code = _PLUGIN.read_text(encoding="utf-8")
+    for name, value in values.items():
+        code = code.replace(name, json.dumps(value))
+    return MARK + code
+
+
+def own(text: str) -> Entries:
+    """Return our entries in a file; raises Fault if it cannot be read."""
+    document = config_files.read_json(text)
+    hooks: Any = cast("dict[str, Any]", document).get(_HOOKS) if isinstance(document, dict) else None
+    if not isinstance(hooks, dict):
+        return {}
+    lists = cast("dict[str, Any]", hooks).items()
+    return {
+        event: our_items[0]
+        for event, items in lists
+        if isinstance(items, list) and (our_items := [item for item in cast("list[Any]", items) if _is_ours(item)])
+    }
+
+
+def events_of(our_entries: Entries) -> list[str]:
+    return [match[1] for entry in our_entries.values() if (match := _OURS.search(_command(entry)))]
+
+
+def put(text: str, client: HookClient, new_entries: Entries) -> str:
+    """Return the file with exactly these entries of ours; the rest stays. Raises Fault if it cannot be edited."""
+    if own(text) == new_entries:
+        return text
+    text = take(text)
+    if not new_entries:
+        return text
+    for key, value in client.fixed.items():
+        if key not in (config_files.read_json(text) or {}):
+            text = config_files.set_json(text, (key,), value)
+    for event, entry in new_entries.items():
+        text = _append(text, (_HOOKS, event), entry)
+    return text
+
+
+def take(text: str) -> str:
+    """Return the file without our entries, and without the lists that held nothing else."""
+    for event in own(text):
+        text = _cut(text, (_HOOKS, event))
+    root = parse(text)
+    empty = root is not None and root.value == {} and not text[root.start + 1 : root.end - 1].strip()
+    return f"{text[: root.start]}{{}}{text[root.end :]}" if root and empty else text
+
+
+def _entry(client: HookClient, words: Sequence[str], platform: str) -> Any:
+    if client.form == "exec":
+        handler = {"type": "command", "command": words[0], "args": list(words[1:]), "timeout": _SECONDS}
+        return {_HOOKS: [handler]}
+    line = subprocess.list2cmdline(words) if platform == "win32" else shlex.join(words)
+    if client.form == "flat":
+        return {"command": line, "timeout": _SECONDS}
+    name_field = {"name": "quipu"} if client.short == "gemini" else {}
+    return {_HOOKS: [{**name_field, "type": "command", "command": line, "timeout": _SECONDS * client.unit}]}
+
+
+def _is_ours(item: Any) -> bool:
+    return _OURS.search(_command(item)) is not None
+
+
+def _command(item: Any) -> str:
+    """Return the command line of an entry of any form that has a single handler."""
+    if not isinstance(item, dict):
+        return ""
+    entry = cast("dict[str, Any]", item)
+    inner: Any = entry.get(_HOOKS)
+    if isinstance(inner, list):
+        handlers = cast("list[Any]", inner)
+        return _command(handlers[0]) if len(handlers) == 1 else ""
+    args: Any = entry.get("args")
+    words = [str(word) for word in cast("list[Any]", args)] if isinstance(args, list) else []
+    return " ".join([str(entry.get("command", "")), *words])
+
+
+def _append(text: str, keys: Sequence[str], value: Any) -> str:
+    """Return the document with `value` behind the items of the list at `keys`, which is made if there is none."""
+    here = _node(text, keys)
+    if here is None or here.value == []:
+        return config_files.set_json(text, keys, [value])
+    if not here.items:
+        raise Fault("invalid", f"{'.'.join(keys)} is not a list")
+    last = here.items[-1].end
+    if "\n" in text[here.start : last]:
+        item_text = config_files.rendered(text, value, len(keys) + 1)
+        line = text[text.rfind("\n", 0, here.items[-1].start) + 1 : here.items[-1].start]
+        indent = line[: len(line) - len(line.lstrip())]
+        new_text = f"{text[:last]},{config_files.newline_of(text)}{indent}{item_text}{text[last:]}"
+    else:
+        new_text = f"{text[:last]}, {json.dumps(value, ensure_ascii=False)}{text[last:]}"
+    return _checked(new_text, keys, [*here.value, value])
+
+
+def _cut(text: str, keys: Sequence[str]) -> str:
+    """Return the document without our items of the list at `keys`, and without lists and objects that become empty."""
+    here = _node(text, keys)
+    assert here is not None, "it has an item of ours"
+    others_items = [item for item in here.value if not _is_ours(item)]
+    if not others_items:
+        alone = len(_node(text, keys[:-1]).members) == 1  # pyright: ignore[reportOptionalMemberAccess]
+        return config_files.remove_json(text, keys[:-1] if alone else keys)
+    items = here.items
+    for at in reversed([number for number, item in enumerate(items) if _is_ours(item.value)]):
+        start, end = (items[at - 1].end, items[at].end) if at else (items[0].start, items[1].start)
+        text = text[:start] + text[end:]
+    return _checked(text, keys, others_items)
+
+
+def _checked(text: str, keys: Sequence[str], items: list[Any]) -> str:
+    node = _node(text, keys)
+    if node is None or node.value != items:
+        raise config_files.unsafe(keys)
+    return text
+
+
+def _node(text: str, keys: Sequence[str]) -> Node | None:
+    here = parse(text)
+    for key in keys:
+        here = next((node for name, _, node in here.members if name == key), None) if here else None
+    return here
 
 
 assert {client.short for client in HOOK_CLIENTS} == set(hook_client.CLIENTS)

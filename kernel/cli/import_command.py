@@ -26,8 +26,7 @@ from kernel.server import app
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.group_runner import GroupRunner
-from kernel.store.long_work import MORE, Slices, Unfinished
-from kernel.store.progress import Progress, with_progress
+from kernel.store.long_work import MORE, Progress, Slices, Unfinished, with_progress
 from kernel.store.queue import Job, discard
 from kernel.store.transaction import Tx
 
@@ -226,7 +225,6 @@ def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
 
 
 def _take_back(file: Path, context: StoreContext, origin: CallContext, outcomes: Sequence[str] = ("begun",)) -> None:
-    """Undo the newest import of this kind that has any of these outcomes."""
     with open_writer(file, context) as db, db.writing() as tx:
         rows = audit.read(tx, _ROWS_SEARCHED)
     number = next((row.id for row in rows if row.tool == origin.tool and row.outcome in outcomes), 0)

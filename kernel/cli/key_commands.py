@@ -73,7 +73,6 @@ def _draft(arguments: argparse.Namespace) -> api_keys.Key:
 
 
 def _places(arguments: argparse.Namespace) -> app.Places:
-    """Return the places of a key, and its dialects; raises Fault("invalid")."""
     if not (arguments.read or arguments.write):
         if arguments.scope is None:
             raise Fault("invalid", "A key needs --scope, or the places that it may --read or --write.")
@@ -137,7 +136,6 @@ def delete_key(arguments: argparse.Namespace, config: Config) -> int:
 
 
 def _show_ended(key: api_keys.Key, arguments: argparse.Namespace, config: Config) -> int:
-    """Show a key that opens nothing any more, and warn if no other does."""
     now = utc_now()
     show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
     if not any(key.state(now) == "active" for key in api_keys.read(config.data)):

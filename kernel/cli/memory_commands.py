@@ -45,8 +45,6 @@ class _Failed(msgspec.Struct):
 
 
 class _Editable(msgspec.Struct):
-    """The parts of a memory that an edit needs."""
-
     id: str
     text: str
     version: str
@@ -133,7 +131,6 @@ def _filters(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_text(name: str, text: str) -> None:
-    """Raise Fault("invalid") for an argument of the command line that held bytes that are no text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -291,7 +288,6 @@ def _from_editor(before: str, config: Config) -> str:
 
 
 def _new_file(text: str) -> Path:
-    """Write a text into a new file, for its owner alone."""
     descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=".md")
     with os.fdopen(descriptor, "wb") as file:
         file.write(text.encode())

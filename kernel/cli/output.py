@@ -23,7 +23,6 @@ CLOSED_PIPE = 141  # 128 + SIGPIPE, the status of a program that the signal ende
 
 
 def show(value: object, text: str, *, as_json: bool) -> None:
-    """Prints `value` as one line of JSON, or `text`."""
     print(msgspec.json.encode(value).decode() if as_json else text)
 
 

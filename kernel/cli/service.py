@@ -100,7 +100,6 @@ def _run(command: Sequence[str]) -> int:
 
 
 def define(config: Config, program: LaunchCommand, platform: str) -> Service:
-    """Return the service for this configuration on a platform; raises Fault if there is no service manager."""
     words = [*program.words, "serve", "--data", str(config.data.absolute())]
     words += ["--host", config.host, "--port", str(config.port)]
     if config.environment.get("QUIPU_MODEL"):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from kernel.cli import client_entries, hook_files, probe
 from kernel.cli.client_entries import ApplyResult
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
-from kernel.cli.hook_entries import HOOK_CLIENTS
+from kernel.cli.hook_files import HOOK_CLIENTS
 from kernel.cli.output import note, show
 from kernel.core.config import FIRST_DIALECTS, Config, on_loopback
 from kernel.core.errors import Fault
@@ -54,7 +54,6 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Raise Fault("invalid") for options that exclude each other."""
     if arguments.all and arguments.client:
         raise Fault("invalid", "--all is for every client of this machine: leave --client out")
     if arguments.replace and arguments.remove:

@@ -378,13 +378,11 @@ def _path_ending(index: bytes, within: int, end: int) -> bytes:
 
 
 def _text(path: bytes) -> str:
-    """Return a path that can stand in an answer; empty for any other."""
     text = path.decode("utf-8", "replace")
     return text if len(text) < 300 and all(sign.isalnum() or sign in _SIGNS for sign in text) else ""
 
 
 def _near(path: str, other: str) -> tuple[int, int]:
-    """Return how many parts of two paths are the same, at their ends and at their beginnings."""
     parts, paths = path.split("/"), other.split("/")
     return _common(parts[::-1], paths[::-1]), _common(parts, paths)
 
@@ -428,7 +426,6 @@ def _digest_of(content: bytes, name: str, line: int, before: str) -> str:
 
 
 def _digest(lines: "Sequence[str]") -> str:
-    """Return the digest of lines, whatever their ends and the indent of all of them; empty for nothing."""
     if not lines:
         return ""
     indent = _indent(lines[0])
@@ -461,7 +458,6 @@ def _block(lines: "Sequence[str]", name: str, start: int, end: int) -> tuple[int
 
 
 def _words(line: str, name: str) -> "Iterator[int]":
-    """Yield where a line has a name as a word."""
     at = line.find(name)
     while at >= 0:
         sides = line[at - 1 : at] + line[at + len(name) : at + len(name) + 1]

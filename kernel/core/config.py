@@ -273,7 +273,6 @@ def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
-    """Return one of these words; the first is the default."""
     word = values.get(name) or choices[0]
     for choice in choices:
         if word == choice:

@@ -23,7 +23,6 @@ def open_ordinary(path: Path, flags: int = 0) -> BinaryIO:
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return a whole file; raises OSError if `open_ordinary` refuses it, and for more than `most` bytes."""
     with open_ordinary(path) as file:
         if os.fstat(file.fileno()).st_size <= most and len(data := file.read(most + 1)) <= most:
             return data

@@ -88,7 +88,6 @@ def json_decoder(kind: type[T], *, strict: bool = True) -> Callable[[RawJson], T
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the JSON of a value, as UTF-8."""
     buffer = bytearray()
     _encode_into(value, buffer)
     return bytes(buffer)
@@ -127,7 +126,6 @@ def spellings(words: Sequence[str]) -> list[str]:
 
 
 def count_of_memories(count: int) -> str:
-    """Return a number of memories in words."""
     return "1 memory" if count == 1 else f"{count:,} memories"
 
 

@@ -233,7 +233,6 @@ class TokenVectors:
         self._id = np.dtype(f"<u{id_width(self.vocabulary)}")
 
     def ids(self, tokens: bytes) -> "Ids":
-        """Return the token ids packed in `tokens`."""
         import numpy as np
 
         return np.frombuffer(tokens, self._id)

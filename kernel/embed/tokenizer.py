@@ -87,7 +87,6 @@ class ModelTokenizer:
         return (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2]) // 2
 
     def _encode_by_library(self, text: str) -> bytes:
-        """Return the ids of `text` by the tokenizers library, which refuses lone surrogates."""
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return pack((self._library or self._open()).encode(text, add_special_tokens=False).ids, self._width)
 

@@ -63,8 +63,6 @@ class _Added(msgspec.Struct):
 
 
 class BertRules(msgspec.Struct, tag="BertNormalizer"):
-    """The `normalizer` of a `tokenizer.json`."""
-
     clean_text: bool
     handle_chinese_chars: bool
     strip_accents: bool | None

@@ -89,7 +89,6 @@ class ExternalDatabase:
                 yield value or ""
 
     def _columns(self, table: str) -> list[str]:
-        """Return the stored columns of an ordinary table; none for a table that does not exist, a Fault for a view."""
         if table not in self._stored:
             self._stored[table] = self._read_columns(table)
         return self._stored[table]
@@ -104,7 +103,6 @@ class ExternalDatabase:
         return [str(name) for (name,) in columns]
 
     def _kinds(self) -> list[tuple[str, str]]:
-        """Return the name of each table, virtual table and view, and which of them it is."""
         try:
             tables = self._db.values(
                 "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END "

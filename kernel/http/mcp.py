@@ -20,10 +20,9 @@ from kernel.http.edge import RETRY, HttpResponse, send_response
 from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
-from kernel.mcp.inbound import is_request, over_http, version_and_era
+from kernel.mcp.inbound import VERSION, is_request, over_http, version_and_era
 from kernel.mcp.messages import CallEnvelope, Inbound, ProtocolError, encoded_id, open_message
 from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, MODERN, Era
-from kernel.mcp.routing_headers import VERSION
 from kernel.mcp.server import Response, Service
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Grant, with_client_name

@@ -250,7 +250,6 @@ def _posted(method: RestMethod, share: Share) -> Schema:
 
 
 def _parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:
-    """Return a parameter of the path or the query, if an absent value is null."""
     shape = schema if schema.get("default", "") is not None else schema["anyOf"][0]
     about = shape.get("description")
     parameter: Schema = {"name": name, "in": place, "required": required}

@@ -147,6 +147,5 @@ class ParsingProtocol(HttpToolsProtocol):
 
 
 def _log_callback_error(error: Exception) -> None:
-    """Logs an exception of our callbacks; an unreadable URL is the client's error."""
     if not isinstance(error.__context__, _UNREADABLE):
         _log.error("a request could not be accepted", exc_info=error.__context__ or error)

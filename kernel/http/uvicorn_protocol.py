@@ -277,7 +277,6 @@ class LimitedProtocol(ParsingProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _response_due(self) -> bool:
-        """Return whether a response to an earlier request is pending, or a response to this request has started."""
         return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
 
 
@@ -286,7 +285,6 @@ def header_lines(headers: Iterable[Header]) -> bytes:
 
 
 def _rejection(status: int, headers: Iterable[Header], body: bytes) -> bytes:
-    """Return the whole response with this status, after which the connection closes."""
     retry = b"retry-after: 1\r\n" if status in _RETRIED else b""
     return b"%b%b%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
         STATUS_LINE[status],

@@ -51,7 +51,6 @@ class ResultTails(NamedTuple):
 
 
 def server_info(version: str) -> Object:
-    """Return the `serverInfo` object."""
     return {"name": NAME, "title": "Quipu", "version": version}
 
 
@@ -135,7 +134,6 @@ def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
 
 
 def tool_entry(tool: Tool) -> Object:
-    """Return a tool in `tools/list`."""
     hints: Object = {"readOnlyHint": tool.mode == "read", "openWorldHint": False}
     if tool.mode != "read":
         hints |= {"destructiveHint": tool.hints.destructive, "idempotentHint": tool.hints.idempotent}
@@ -158,19 +156,16 @@ def _shown_by(view: str) -> Object:
 
 
 def prompt_entry(prompt: Prompt) -> Object:
-    """Return a prompt in `prompts/list`."""
     arguments = [{"name": a.name, **_described("", a.about), "required": a.required} for a in prompt.arguments]
     return {"name": prompt.name, **_described(prompt.title, prompt.about), "arguments": arguments}
 
 
 def template_entry(template: ResourceTemplate) -> Object:
-    """Return a template in `resources/templates/list`."""
     entry = _described(template.title, template.about)
     return {"uriTemplate": template.pattern, "name": template.name, **entry, "mimeType": template.media}
 
 
 def resource_entry(resource: Resource) -> Object:
-    """Return a resource in `resources/list`."""
     entry: Object = {"uri": resource.uri, "name": resource.name, **_described(resource.title, resource.about)}
     entry["mimeType"] = resource.media
     if resource.size is not None:

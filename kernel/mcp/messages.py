@@ -54,8 +54,6 @@ class Icon(Struct):
 
 
 class Client(Struct, gc=False):
-    """The client's description of itself."""
-
     name: str
     version: str
     title: str | None = None
@@ -72,15 +70,11 @@ class ElicitationModes(Struct, omit_defaults=True):
 
 
 class Sampling(Struct, omit_defaults=True):
-    """The sampling features that the client offers."""
-
     context: Object | None = None
     tools: Object | None = None
 
 
 class Capabilities(Struct, omit_defaults=True, gc=False):
-    """The capabilities of a client."""
-
     elicitation: ElicitationModes | None = None
     experimental: dict[str, Object] | None = None
     extensions: dict[str, Object] | None = None
@@ -121,22 +115,16 @@ class InputResponses(Params, kw_only=True, gc=False):
 
 
 class Call(InputResponses, kw_only=True, gc=False):
-    """tools/call."""
-
     name: str
     arguments: Raw = Raw(b"{}")
 
 
 class Get(InputResponses, kw_only=True, gc=False):
-    """prompts/get."""
-
     name: str
     arguments: dict[str, str] | None = None
 
 
 class Read(InputResponses, kw_only=True, gc=False):
-    """resources/read."""
-
     uri: str
 
 
@@ -156,8 +144,6 @@ class Notifications(Struct, gc=False):
 
 
 class Listen(Params, kw_only=True, gc=False):
-    """subscriptions/listen."""
-
     notifications: Notifications
 
 
@@ -175,8 +161,6 @@ class ResourceRef(Struct, tag_field="type", tag="ref/resource"):
 
 
 class Argument(Struct):
-    """The argument being typed."""
-
     name: str
     value: str
 
@@ -196,14 +180,10 @@ class Complete(Params, kw_only=True, gc=False):
 
 
 class SetLevel(Params, kw_only=True, gc=False):
-    """logging/setLevel."""
-
     level: protocol.Level
 
 
 class Initialize(Params, kw_only=True, gc=False):
-    """initialize."""
-
     protocolVersion: str
     capabilities: Capabilities
     clientInfo: Client

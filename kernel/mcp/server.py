@@ -16,6 +16,7 @@ from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.mcp import listings, messages
 from kernel.mcp.elicitation import Elicitation, purpose
+from kernel.mcp.inbound import header_params
 from kernel.mcp.messages import Inbound, Object, ProtocolError, ToolRoute
 from kernel.mcp.protocol import (
     COUNTER_OFFER,
@@ -28,7 +29,6 @@ from kernel.mcp.protocol import (
     MODERN,
 )
 from kernel.mcp.resources import ResourceMethods, prompt_purpose
-from kernel.mcp.routing_headers import header_params
 from kernel.security.permissions import FULL_ACCESS, Grant
 
 ToolProfile = Literal["all", "read"]
@@ -119,7 +119,6 @@ class Service:
         return submitted if isinstance(submitted, bytes) else _wait(submitted, future)
 
     async def answer(self, inbound: Inbound) -> bytes:
-        """Return `begin`, awaited. Raises ProtocolError and Forbidden."""
         response = self.begin(inbound)
         return response if isinstance(response, bytes) else await response
 

@@ -86,6 +86,5 @@ def listen_result(id_: bytes, server: Object) -> bytes:
 
 
 def _whole(entry: ToolEntry) -> str:
-    """Return the resource that every call of a tool may change; empty for none."""
     resources = entry.dialect.offers.resources
     return resources.whole if resources is not None and entry.tool.mode != "read" else ""

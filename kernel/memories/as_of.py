@@ -261,7 +261,6 @@ def _frequency(stem: str, docs: int) -> tuple[str, int]:
 
 
 def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
-    """Return the cosine of the first vector and each of the others, by their positions."""
     if len(vectors) < 2:
         return {}
     rows = np.frombuffer(b"".join([vector.vector for vector in vectors]), np.int8).reshape(len(vectors), -1)

@@ -99,7 +99,6 @@ class Remarks:
 
 
 def shown(name: str) -> str:
-    """Return a name from outside as one printable line."""
     return one_line(name, _SHOWN_NAME)
 
 

@@ -311,7 +311,6 @@ class _Reader:
                 yield self._damage(_Damaged(_NO_JSON), place) if is_inside_out else item
 
     def _mark_before(self, end: bytes) -> bytes:
-        """Return the next byte that is no blank and no comma; `end` where all ends, if that was told."""
         while (mark := self._mark()) == b",":
             self._at += 1
         if not (mark or self._has_told_end or (self._is_line and end == b"]")):  # a bracket may have a line of its own

@@ -24,8 +24,6 @@ _agent: ContextVar[str] = ContextVar("user_agent", default="")
 
 
 class Count(Struct):
-    """How often a client has called a tool, by outcome."""
-
     dialect: str
     tool: str
     client: str
@@ -36,8 +34,6 @@ class Count(Struct):
 
 
 class Hour(Struct):
-    """The calls of the last hour."""
-
     reads: int = 0
     writes: int = 0
 

@@ -15,7 +15,7 @@ import msgspec
 from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
 from kernel.core.ids import utc_now
 from kernel.core.status_counts import STATUSES
-from kernel.operations.scheduled_backup import BackupLoop, time_of_newest
+from kernel.operations.backup import BackupLoop, time_of_newest
 from kernel.store.engine import DatabaseUse
 from kernel.store.store import Load
 
@@ -34,8 +34,6 @@ V = TypeVar("V")
 
 
 class Sample(NamedTuple):
-    """One sample: the suffix of the family's name, the labels, the value."""
-
     suffix: str
     labels: Labels
     value: float
@@ -68,8 +66,6 @@ class Histogram:
 
 
 class ToolCalls(NamedTuple):
-    """The calls of one tool."""
-
     dialect: str
     outcomes: dict[str, int]
     buckets: list[int]

@@ -1,12 +1,16 @@
-"""Backups: one database, or everything in a data directory with a manifest of sizes and checksums."""
+"""Backups: one database, or everything in a data directory with a manifest of sizes and checksums, once or
+at regular times into dated folders."""
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -16,15 +20,16 @@ from kernel.core.config import VERSION
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
+from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import open_ordinary, read_bytes
 from kernel.engines.migrations import pending_migrations, schema_version
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import DISK_FULL
 from kernel.engines.sqlite.page_sums import write_page_sums
-from kernel.engines.sqlite.unfinished import finish, fsync_path, unfinished
+from kernel.engines.sqlite.unfinished import SUFFIX, finish, fsync_path, unfinished
 from kernel.security import api_keys
 from kernel.store.context import StoreContext
-from kernel.store.progress import OnProgress
+from kernel.store.long_work import OnProgress
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -56,8 +61,6 @@ class Tenant(NamedTuple):
 
 
 class StoredFolder(NamedTuple):
-    """A folder in a backup: its place there, and its owner."""
-
     at: str
     tenant: str
     dialect: str
@@ -74,6 +77,58 @@ class Manifest(NamedTuple):
     folders: list[StoredFolder]
     settings: dict[str, str]
     files: dict[str, tuple[int, str]]
+
+
+_PREFIX = "quipu-"
+_NAME = regex(r"quipu-\d{8}T\d{6}Z")
+_POLL_SECONDS = 30.0  # how late a backup may begin
+_RETRY_SECONDS = 300.0  # after a failed backup, unless the next is due before
+_log = logging.getLogger("quipu")
+
+BackUp = Callable[[Path], Manifest | Fault]
+
+
+class Schedule(NamedTuple):
+    """The folder of backups, the seconds between two of them, and how many are kept."""
+
+    to: Path
+    every: float
+    keep: int
+
+
+class BackupLoop:
+    """Makes the backups of a schedule, counted from the newest backup there, by any program.
+
+    `take` lets a single worker of several do it. `failures` counts those of this process.
+    """
+
+    def __init__(self, schedule: Schedule, back_up: BackUp, take: Callable[[], bool]) -> None:
+        self.schedule = schedule
+        self.failures = 0
+        self._back_up = back_up
+        self._take = take
+
+    def run(self, stopping: threading.Event) -> None:
+        """Make backups until `stopping` is set; a failure is logged, and tried again."""
+        wait = 0.0
+        while not stopping.wait(wait):
+            now = datetime.fromisoformat(utc_now()).timestamp()
+            due = time_of_newest(self.schedule.to) + self.schedule.every - now
+            wait = min(_POLL_SECONDS, max(due, 0.0))
+            if due <= 0 and self._take():
+                wait = min(_POLL_SECONDS if self._made() else _RETRY_SECONDS, self.schedule.every)
+            elif due <= 0:
+                wait = _POLL_SECONDS
+
+    def _made(self) -> bool:
+        try:
+            folder = back_up_now(self.schedule, self._back_up)
+        except Fault as fault:
+            self.failures += 1
+            _log.error("the backup has failed: %s", fault.message)
+            return False
+        _log.info("backup %s", folder.name)
+        return True
 
 
 def backup_time() -> str:
@@ -129,7 +184,6 @@ def backup_all(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a backup; raises Fault("invalid") for another folder, or a changed manifest."""
     try:
         fields: Any = msgspec.json.decode(read_bytes(folder / MANIFEST))
         if fields["format"] != FORMAT:
@@ -216,3 +270,43 @@ def _size_and_digest(path: Path) -> tuple[int, str]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), digest
+
+
+def backups_in(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(entry for entry in folder.iterdir() if _begun(entry) and (entry / MANIFEST).is_file())
+    return []
+
+
+def time_of_newest(folder: Path) -> float:
+    """Return when the newest backup was begun, in seconds since 1970; 0 without any."""
+    return max(map(_begun, backups_in(folder)), default=0.0)
+
+
+def _begun(backup: Path) -> float:
+    with suppress(ValueError):
+        if _NAME.fullmatch(backup.name):
+            return datetime.fromisoformat(backup.name.removeprefix(_PREFIX)).timestamp()
+    return 0.0
+
+
+def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
+    """Make a backup, then delete the oldest of those that are too many; raises Fault."""
+    name = f"{_PREFIX}{utc_now()[:19].replace('-', '').replace(':', '')}Z"
+    try:
+        schedule.to.mkdir(mode=0o700, exist_ok=True)  # without parents: a disk may not be mounted
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {schedule.to}: {error.strerror}") from None
+    manifest = back_up(schedule.to / name)
+    if isinstance(manifest, Fault):
+        raise manifest
+    for old in backups_in(schedule.to)[: -schedule.keep]:
+        _delete(old)
+    return schedule.to / name
+
+
+def _delete(backup: Path) -> None:
+    renamed_folder = backup.with_name(f"{backup.name}.old{SUFFIX}")
+    with suppress(OSError):
+        backup.rename(renamed_folder)
+        shutil.rmtree(renamed_folder)

@@ -28,13 +28,12 @@ from kernel.operations.index_check import (
     renew_documents,
 )
 from kernel.operations.stored_rows import problems
-from kernel.search import ann_storage, day_counts, dropped, index, quarantine
+from kernel.search import ann_storage, dropped, index, quarantine
 from kernel.search.extra_terms import completed
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import CommandConnection
-from kernel.store.long_work import Steps, run_steps
-from kernel.store.progress import OnProgress
+from kernel.store.long_work import OnProgress, Steps, run_steps
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -120,7 +119,7 @@ def _look(
         lacking = tx.one("kernel.consistency.count_pending", int, model=model) or 0
         findings.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
     findings.append(Finding("audit", int(is_broken), "rows that do not follow from the one before"))
-    findings.append(Finding(_COUNTS, day_counts.count_mismatches(tx), "wrong numbers of memories of a day"))
+    findings.append(Finding(_COUNTS, index.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
         keys: list[Key] = []
         findings += check_dialect(tx, dialect, keys, report)
@@ -153,7 +152,7 @@ def _repair_steps(parts: Set[str], orphans: Sequence[int]) -> Steps[None]:
         yield from quarantine.flag_steps(repair=True)
         tx = yield
     if _COUNTS in parts:
-        day_counts.rebuild(tx)
+        index.rebuild(tx)
         tx = yield
     for start in range(0, len(orphans), _STEP_ROWS):
         index.delete_vectors(tx, orphans[start : start + _STEP_ROWS])

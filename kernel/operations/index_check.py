@@ -44,8 +44,6 @@ class _Document(NamedTuple):
 
 
 class Key(NamedTuple):
-    """The name of a memory in the index."""
-
     space: str
     key: str
 
@@ -167,7 +165,6 @@ def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:
 
 
 def _contradicts_history(tx: Tx, source: IndexSource, in_index: str) -> bool:
-    """Return whether the last text of the history is in the index and not in the row."""
     text = None if in_index == source.text else history.latest(tx, source.space, source.key)
     return text is not None and text in in_index and text not in source.text
 
@@ -206,7 +203,6 @@ def slices(rows: Iterator[Row], most: int = _SLICE_ROWS) -> Iterator[list[Row]]:
 
 
 def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[tuple[IndexSource, _Document | None]]:
-    """Return the memories that the index lacks or holds differently, and its present documents."""
     keys = [(source.space, source.key) for source in sources]
     rows = {(row.space, row.key): row for row in tx.all("kernel.consistency.documents", _Document, keys=keys)}
     pairs = [(source, rows.get((source.space, source.key))) for source in sources]

@@ -19,8 +19,6 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Event(Struct, forbid_unknown_fields=True):
-    """An event of the history."""
-
     space: str
     key: str
     operation: str
@@ -34,8 +32,6 @@ class Event(Struct, forbid_unknown_fields=True):
 
 
 class Document(Struct, forbid_unknown_fields=True):
-    """Who wrote a memory of the index, and when."""
-
     space: str
     key: str
     dialect: str
@@ -46,8 +42,6 @@ class Document(Struct, forbid_unknown_fields=True):
 
 
 class Release(Struct, forbid_unknown_fields=True):
-    """A text that a person released from quarantine."""
-
     digest: str
     space: str
     key: str

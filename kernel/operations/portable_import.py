@@ -21,8 +21,7 @@ from kernel.operations.index_check import put_source, sources_of
 from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, tables
 from kernel.operations.stored_rows import problem_of
 from kernel.search import index
-from kernel.store.long_work import Steps
-from kernel.store.progress import begin_steps, count_step
+from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
 _MAX_LINE = 64 << 20

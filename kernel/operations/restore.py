@@ -233,7 +233,6 @@ def _stage_folders(work: Restoring, places: Mapping[str, Tenant], source: Path, 
 
 
 def _stage_keys(work: Restoring, source: Path) -> None:
-    """Stage the keys of the backup; without keys in it those of the data directory stay, so nothing opens."""
     if not (source / api_keys.FILE).is_file():
         work.report.append("no keys in this backup: those that are there stay")
         return

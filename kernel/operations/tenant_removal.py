@@ -34,7 +34,6 @@ class Receipt(NamedTuple):
 
 
 def erase(config: Config, tenant: str) -> Receipt:
-    """Erase a tenant; raises Fault, after which another call goes on."""
     require_removable(config, tenant)
     with changing_keys(config):
         keys = api_keys.forget_tenant(config.data, tenant)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from kernel.core.lazy_numpy import Array, Floats, Ids, Matrix, np
+from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
 from kernel.search.binary_codes import Sketcher
-from kernel.search.vector_table import COLUMNS, VectorTable, members
 
 EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
 _NO_ID = 2**63 - 1  # after all ids
@@ -98,7 +97,6 @@ class VectorIndex:
         self.last_deletion = 0  # the number of the last deletion read
 
     def extend(self, feed: VectorFeed) -> None:
-        """Reads the rows and deletions since the last call. Concurrent callers block on the lock."""
         with self._lock:
             deletions = feed.deletions(self.last_deletion)
             if deletions and deletions[0].id == 0 and deletions[0].vector > self.last_deletion:
@@ -202,6 +200,78 @@ class VectorIndex:
             self._table = (self._table or VectorTable(rows.shape[1], dtype, self._room)).appended(columns, rows)
 
 
+COLUMNS = {"ids": "int64", "docs": "int64", "partitions": "uint32", "scales": "float64"}
+_LEAST_ROOM = 128  # rows of a new table, 34 KB; a full table is copied to a table twice as large
+_COMPACT_WHEN_DELETED_SHARE = 1 / 8  # of the rows; then the others are copied to a new table; not measured
+_DELETED = 0  # partition ids begin at 1
+
+
+class VectorTable:
+    """Rows with rising ids. They are appended at `count` and never moved: concurrent searches read those below it.
+
+    Codes of type int8 are vectors. Beside others, which are sketches, neither documents nor scales are held.
+    """
+
+    def __init__(self, width: int, dtype: str, room: int = _LEAST_ROOM) -> None:
+        self.count = self._deleted = 0
+        self.codes: Array = np.empty((room, width), dtype)
+        self.ids, self.partitions = np.empty(room, COLUMNS["ids"]), np.empty(room, COLUMNS["partitions"])
+        self.exact = self.codes.dtype == np.int8
+        room = room if self.exact else 0
+        self.docs, self.scales = np.empty(room, COLUMNS["docs"]), np.empty(room, COLUMNS["scales"])
+
+    def appended(self, columns: "Sequence[Any]", codes: Array) -> "VectorTable":
+        """Adds rows with larger ids, to this table or if there is no room to a copy."""
+        end = self.count + len(codes)
+        if end > len(self.ids):
+            return self._copy(max(_LEAST_ROOM, 2 * end)).appended(columns, codes)
+        for column, values in zip((self.ids, self.docs, self.partitions, self.scales), columns, strict=True):
+            if len(column):
+                column[self.count : end] = values
+        self.codes[self.count : end] = codes
+        self.count = end  # last, see above
+        return self
+
+    def without(self, vectors: Ids) -> "VectorTable":
+        """Delete the rows of these ids, in this table, or in a copy if many have gone."""
+        if not self.count:
+            return self
+        ids = self.ids[: self.count]
+        at = np.minimum(ids.searchsorted(vectors), self.count - 1)
+        self.partitions[at[ids[at] == vectors]] = _DELETED
+        self._deleted = self.count - np.count_nonzero(self.partitions[: self.count])
+        return self._copy(len(ids)) if self._deleted > self.count * _COMPACT_WHEN_DELETED_SHARE else self
+
+    def select(
+        self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int, flags: bytes | None = None
+    ) -> tuple[int, Ids | None]:
+        """Return the number of rows up to the id `upto`, and those of them in these partitions, of these documents and
+        with a flag of the document, None for all.
+        """
+        count = self.count
+        if count and self.ids[count - 1] > upto:
+            count = int(self.ids[:count].searchsorted(upto, "right"))
+        if partitions is None and docs is None and flags is None and not self._deleted:
+            return count, None
+        row_partitions = self.partitions[:count]
+        mask = row_partitions != _DELETED if partitions is None else members(row_partitions, partitions)
+        if docs is not None:
+            mask &= members(self.docs[:count], docs)
+        if flags is not None:
+            mask &= np.frombuffer(flags, np.bool_).take(self.docs[:count], mode="clip")
+        return count, np.flatnonzero(mask)
+
+    def _copy(self, room: int) -> "VectorTable":
+        left = np.flatnonzero(self.partitions[: self.count])
+        table = VectorTable(self.codes.shape[1], self.codes.dtype.str, room)
+        names = (*COLUMNS, "codes")
+        for old, new in ((getattr(self, name), getattr(table, name)) for name in names):
+            if len(old):
+                np.take(old, left, 0, out=new[: len(left)], mode="clip")  # without a copy in between
+        table.count = len(left)
+        return table
+
+
 def compare(query: Array, codes: Array, metric: Any = "dot", dtype: Any = "int8") -> Floats:
     """Return the value of a metric for each row of the codes, by default the product of int8 vectors."""
     import simsimd
@@ -235,7 +305,6 @@ def _cosines(
 
 
 def _largest(values: Floats, size: int) -> Ids:
-    """Return the positions of the `size` largest values."""
     sample = values[::_SAMPLE_STEP]
     above = 2 * size // _SAMPLE_STEP + 1
     if above < len(sample):  # few are above a value that most likely twice as many reach as are wanted
@@ -252,3 +321,10 @@ def _within_radius(distances: Floats, size: int) -> Ids:
     sample = distances[::_SAMPLE_STEP]
     radius = np.partition(sample, min(len(sample) - 1, size // _SAMPLE_STEP))[size // _SAMPLE_STEP]
     return np.flatnonzero(distances <= radius)[-size * _MAX_TIES_FACTOR :]
+
+
+def members(values: Array, numbers: Sequence[int]) -> Bools:
+    """Return whether each of the values is among some small positive numbers, by a look-up table."""
+    table = np.zeros(max(numbers, default=0) + 2, np.bool_)
+    table[[*numbers]] = True
+    return table.take(values, mode="clip")

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from kernel.core.lazy_numpy import np
-from kernel.search.ann import EXACT_ROWS, Block, Deletion, Row, VectorFeed
-from kernel.search.vector_table import COLUMNS
+from kernel.search.ann import COLUMNS, EXACT_ROWS, Block, Deletion, Row, VectorFeed
 from kernel.store.transaction import Tx
 
 # Vectors in a block: a start reads 977 rows instead of a million. Others wait while a block is written: some
@@ -72,7 +71,6 @@ def delete_block(tx: Tx, upto: int = _NO_LIMIT) -> int:
 
 
 def deletions_upto(tx: Tx, vector: int) -> int:
-    """Return the number of the last deletion before the first deletion of a vector after this."""
     first = tx.one("kernel.ann_storage.first_deletion_after", int, vector=vector)
     return first - 1 if first else last_deletion_id(tx)
 
@@ -83,7 +81,6 @@ def last_deletion_id(tx: Tx) -> int:
 
 
 def count_deletions(tx: Tx) -> int:
-    """Return the number of deletions in the log."""
     return tx.one("kernel.ann_storage.count_deletions", int) or 0
 
 
@@ -113,13 +110,11 @@ def count_mismatches(tx: Tx, model: int) -> int:
 
 
 def clear(tx: Tx) -> None:
-    """Deletes every block and the whole deletion log."""
     tx.run("kernel.ann_storage.delete_blocks")
     trim_deletions(tx, last_deletion_id(tx))
 
 
 def _sealed_rows(block: Block) -> list[Row]:
-    """Return the rows of a block; none of a malformed block."""
     arrays = (block.ids, block.docs, block.partitions, block.scales)
     try:
         columns = [np.frombuffer(array, kind).tolist() for array, kind in zip(arrays, COLUMNS.values(), strict=True)]

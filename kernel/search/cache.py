@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kernel.search.ann import VectorIndex
 from kernel.search.query import Term
 from kernel.search.typos import Near
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:

@@ -33,11 +33,6 @@ _MOST = 0.8
 
 
 def strengths(matches: Candidates, languages: Ids | None = None) -> Floats:
-    """Return the strength of each candidate, in [0, 1].
-
-    `languages` is 0 for a text in English if the query is, 2 if neither is, 1 if the text is not, and 3 if the query is
-    not; by default 0.
-    """
     values = _of_the_value(matches, languages)
     return np.where(matches.value == 0, np.minimum(values, _OTHER_VALUE if matches.query.names_value else 0.0), values)
 
@@ -87,17 +82,14 @@ def _words(matches: Candidates) -> Floats:
 
 
 def _is_word(query: str) -> bool:
-    """Return whether a query is a single word, in a script that writes blanks between words."""
     return len(query.split()) == 1 and not pair_terms(query)
 
 
 def verdict(strength: float) -> Verdict:
-    """Return the strength in a word."""
     return "strong" if strength >= STRONG else "weak" if strength >= WEAK else "none"
 
 
 def least(floor: Verdict | float) -> float:
-    """Return the strength that a floor asks for."""
     levels = {"none": 0.0, "weak": WEAK, "strong": STRONG}
     return levels[floor] if isinstance(floor, str) else floor
 

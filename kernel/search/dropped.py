@@ -25,7 +25,6 @@ def can_drop(tx: Tx) -> bool:
 
 
 def drop(tx: Tx, ids: Sequence[int]) -> None:
-    """Delete documents by their ids."""
     tx.run("kernel.dropped.drop_ids", ids=ids)
     _delete(tx)
 

@@ -154,14 +154,12 @@ def character_pairs(text: str) -> set[str]:
 
 
 def _whole_numbers(text: str) -> list[str]:
-    """Return numbers such as 1,250,000 without the marks between their thousands."""
     if not _MARKED.search(text):
         return []
     return [*dict.fromkeys(_NO_DIGIT.sub("", number) for number in _GROUPED.findall(text))]
 
 
 def _digests(text: str) -> list[str]:
-    """Return the hexadecimal digests of a query, whole or their beginnings."""
     digests = dict.fromkeys(_DIGEST.findall(text.lower()))
     return [digest for digest in digests if not digest.isdigit() and not digest.isalpha()][:_MAX_DIGESTS]
 
@@ -199,7 +197,6 @@ def _whole_words(text: str) -> list[str]:
 
 
 def _without_cut_words(text: str) -> str:
-    """Return a text without the words that the tokenizer would cut into letters."""
     if not _MISSED.search(text):
         return text
     return _POINTED.sub(" ", _SIGNED.sub(" ", _RUN.sub(" ", text)))

@@ -51,7 +51,6 @@ class Fused(NamedTuple):
     strengths: Floats
 
     def at_least(self, strength: float) -> "Fused":
-        """Return those of at least this strength."""
         mask = self.strengths >= strength
         if mask.all():
             return self

@@ -1,12 +1,13 @@
 """The search index over every dialect: put and drop documents, and search them for evidence."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from functools import partial
 from typing import NamedTuple
 
-from kernel.search import day_counts, dropped, quarantine
+from kernel.search import dropped, quarantine
 from kernel.search.cache import Reached, SearchCache
 from kernel.search.confidence import Verdict, least, verdict
 from kernel.search.documents import (
@@ -35,7 +36,7 @@ from kernel.search.lexical import (
     instructions,
     respelled_query,
 )
-from kernel.search.named_values import NamedValues, named_values
+from kernel.search.named_values import NamedValues, named_values, periods
 from kernel.search.partitions import (
     PartitionSet,
     Within,
@@ -45,13 +46,12 @@ from kernel.search.partitions import (
     partition_set,
     partitions_of,
 )
-from kernel.search.periods import periods
 from kernel.search.quarantine import Suspect, is_quarantining
+from kernel.search.query import quote
 from kernel.search.reached import reached, seen_among
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.semantic import ask_vectors, l2_distance, vector_search
 from kernel.search.subjects import Subjects, seems_to_contradict
-from kernel.search.trigrams import containing
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
 from kernel.security.rules.injection import matched_rule
 from kernel.store.transaction import Tx
@@ -184,11 +184,16 @@ class _Kept(NamedTuple):
 
 
 class Key(NamedTuple):
-    """The space and the key of a document."""
-
     doc: int
     space: str
     key: str
+
+
+MIN_PART_LENGTH = 3  # characters: the length of a term of FTS5's trigram tokenizer
+_MAX_TRIGRAMS = 32  # of a query; more hardly leave fewer documents to compare; not measured
+
+
+_DAY_CHARS = len("2026-01-31")
 
 
 def put(
@@ -221,8 +226,8 @@ def set_provenance(
     tx.flush_deferred()
     dialect, tool, actor = origin
     for row in tx.all("kernel.index.by_keys", _Old, keys=[(space, key)]):
-        day_counts.add(tx, [(space, row.updated_at)], -1)
-        day_counts.add(tx, [(space, updated_at)])
+        add(tx, [(space, row.updated_at)], -1)
+        add(tx, [(space, updated_at)])
     tx.run(
         "kernel.index.set_provenance",
         space=space,
@@ -236,12 +241,10 @@ def set_provenance(
 
 
 def drop(tx: Tx, space: str, key: str) -> None:
-    """Removes the document `(space, key)`, if it is indexed."""
     tx.defer(_flush, _Drop(space, key))
 
 
 def drop_scope(tx: Tx, space: str, scope: str) -> None:
-    """Removes all documents of one scope of a space."""
     tx.flush_deferred()
     _empty(tx, matching_partitions(tx, [(space, scope)]))
 
@@ -372,7 +375,6 @@ def _gather(
 def _beside(
     tx: Tx, text: str, within: Within | None, partitions: PartitionSet | None, of_key: Reached | None
 ) -> tuple[list[int], list[int]]:
-    """Return the documents of days that a question names, and for a request the standing instructions."""
     standing = instructions(tx, partitions, _BESIDE, of_key) if asks_for_work(text) else []
     return _documents_of_periods(tx, text, within), standing
 
@@ -449,7 +451,7 @@ def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
         delete_vectors(tx, ids)
         quarantine.unflag(tx, ids)
         tx.send("kernel.index.delete_docs", ids=ids)
-        day_counts.add(tx, ((row.space, row.updated_at) for row in rows), -1)
+        add(tx, ((row.space, row.updated_at) for row in rows), -1)
     return {(row.space, row.key): _Kept(row.id, row.created_at) for row in rows}
 
 
@@ -470,7 +472,7 @@ def _insert(
         rows.append((*head, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
     ids = [row[0] for row in rows]
     tx.send("kernel.index.insert_docs", rows=rows)
-    day_counts.add(tx, ((put.space, put.at) for put in puts))
+    add(tx, ((put.space, put.at) for put in puts))
     tx.send("kernel.index.fts_insert", ids=ids)
     tx.send("kernel.index.parts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
@@ -480,3 +482,57 @@ def _insert(
         ]
         if suspects:
             quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), rule) for put, rule, doc in suspects])
+
+
+def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:
+    """Return the keys of the documents that hold every part, in any case; none if no part has MIN_PART_LENGTH
+    characters.
+
+    Only documents of the spaces of `doc_part` are found.
+    """
+    tx.flush_deferred()
+    expression = " AND ".join(map(quote, _trigrams(parts)))
+    partitions = matching_partitions(tx, within)
+    if not expression or not partitions:
+        return []
+    folded_parts = [part.casefold() for part in parts]
+
+    def held(key: str, text: str) -> str | None:
+        text = text.casefold()
+        return key if all(part in text for part in folded_parts) else None
+
+    keys = tx.all("kernel.index.match_trigrams", held, query=expression, partitions=partitions)
+    return [key for key in keys if key is not None]
+
+
+def _trigrams(parts: Iterable[str]) -> list[str]:
+    """Return trigrams of the parts, the longest parts first; FTS5 reads an expression up to its first NUL."""
+    trigrams: dict[str, None] = {}
+    for part in sorted(parts, key=len, reverse=True):
+        for at in range(len(part) - MIN_PART_LENGTH + 1):
+            if "\0" not in part[at : at + MIN_PART_LENGTH]:
+                trigrams[part[at : at + MIN_PART_LENGTH]] = None
+            if len(trigrams) == _MAX_TRIGRAMS:
+                return [*trigrams]
+    return [*trigrams]
+
+
+def add(tx: Tx, documents: Iterable[tuple[str, str]], sign: int = 1) -> None:
+    """Counts documents, given by space and time of the last change; with -1 they are taken away."""
+    counts = Counter((space, at[:_DAY_CHARS]) for space, at in documents)
+    if counts:
+        tx.send("kernel.index.add_days", rows=[(*key, sign * count) for key, count in counts.items()])
+
+
+def count_mismatches(tx: Tx) -> int:
+    return tx.one("kernel.index.differing_days", int) or 0
+
+
+def total(tx: Tx) -> int:
+    """Return the number of documents."""
+    return tx.one("kernel.index.total_of_days", int) or 0
+
+
+def rebuild(tx: Tx) -> None:
+    tx.run("kernel.index.clear_days")
+    tx.run("kernel.index.rebuild_days")

@@ -211,7 +211,6 @@ def _search(
 
 
 def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int, flags: bytes | None) -> Ranks:
-    """Return the best rows of the queries, ranked by FTS5 itself."""
     ranks: Ranks = {}
     for query in queries:
         if len(ranks) < query.until:
@@ -225,7 +224,6 @@ def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int, flags: byte
 def _match_until(
     tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int], flags: bytes | None
 ) -> dict[int, bytes]:
-    """Return the rows of the queries in order, until there are enough."""
     rows: dict[int, bytes] = {}
     for query in queries:
         if len(rows) < query.until:
@@ -254,7 +252,6 @@ def _ranked(
 
 
 def _best(ranks: Ranks, limit: int) -> Ranks:
-    """Return the best documents with their ranks; ties go to the older document."""
     docs = sorted(sorted(ranks), key=ranks.__getitem__, reverse=True)[:limit]  # keeps the order of equal ranks
     return {doc: ranks[doc] for doc in docs}
 

@@ -37,7 +37,6 @@ class _Partition(NamedTuple):
 
 
 def matching_partitions(tx: Tx, within: Within) -> list[int]:
-    """Return the ids of the partitions of these (space, scope) pairs."""
     return tx.all("kernel.partitions.matching", int, pairs=[*within])
 
 

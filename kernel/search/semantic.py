@@ -94,7 +94,6 @@ def load_vectors(tx: Tx) -> None:
 
 
 def load_all_vectors(tx: Tx) -> None:
-    """Reads all vectors; from then on searches read those that follow."""
     cache: SearchCache = tx.context.search_cache
     try:
         load_vectors(tx)

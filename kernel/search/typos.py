@@ -47,7 +47,6 @@ def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -
 
 
 def _two_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
-    """Return the two words of the index that make the word if a blank is put into it, the rarer of them most often."""
     splits = [(word[:at], word[at:]) for at in range(_MIN_PART, len(word) - _MIN_PART + 1)]
     parts = [part for split in splits for part in split]
     pairs = [*zip(stems(" ".join(parts)), parts, strict=False)]

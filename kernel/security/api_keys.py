@@ -70,7 +70,6 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     revoked: str = ""
 
     def state(self, now: str) -> str:
-        """Return `active`, `expired` or `revoked`."""
         return "revoked" if self.revoked else "expired" if self.expires and self.expires <= now else "active"
 
 
@@ -169,17 +168,14 @@ def needed(data: Path) -> bool:
 
 
 def fresh_id(ids: Container[str]) -> str:
-    """Return an id that is none of these."""
     return next(candidate for candidate in iter(_random_id, "") if candidate not in ids)
 
 
 def secret_of(id_: str) -> str:
-    """Return a new secret for the key of an id."""
     return f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
 def digest(secret: str) -> str:
-    """Return the hash of a secret, as it is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -215,7 +211,6 @@ def revoked(key: Key, now: str) -> Key:
 
 
 def _is_of(key: Key, id_: str) -> bool:
-    """Return whether a key is that of an id, or a grant that it made."""
     return key.id == id_ or (key.login is not None and key.login.by == id_)
 
 

@@ -12,8 +12,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.core.lazy_regex import regex
 from kernel.security import api_keys
-from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, grant
-from kernel.security.reach import Reach
+from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, Reach, grant
 
 Headers = Mapping[bytes, bytes]
 METADATA = "/.well-known/oauth-protected-resource"
@@ -48,8 +47,6 @@ def credentials(headers: Headers) -> bytes | None:
 
 
 class TokenVerifier(Protocol):
-    """Verifies bearers that are not API keys."""
-
     def caller(self, bearer: str, /) -> CachedCaller:
         """Return the caller of a token; raises Unauthenticated."""
         ...
@@ -91,13 +88,11 @@ class Auth:
         self.session_key: Callable[[Headers], str] = lambda _headers: ""  # the key of the console's session, by cookie
 
     def needed(self) -> bool:
-        """Return whether requests need a key."""
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         return self.required
 
     def caller(self, headers: Headers) -> Caller:
-        """Return the caller of a request; raises Unauthenticated."""
         if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         header = headers.get(b"authorization")

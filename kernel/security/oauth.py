@@ -161,7 +161,6 @@ class JwtVerifier:
 
 
 def _permission(claims: Claims) -> Permission:
-    """Return the highest permission among the scopes, with or without the prefix `quipu:`."""
     scope: object = claims.get("scope", claims.get("scp", ""))
     names = scope.split() if isinstance(scope, str) else cast("list[object]", scope) if isinstance(scope, list) else []
     scopes = {str(name).removeprefix("quipu:") for name in names}

@@ -84,7 +84,6 @@ class SignIn:
         self._resources = {issuer: "", **{issuer + path: path for path in resources}}
 
     def metadata(self) -> dict[str, object]:
-        """Return the document of RFC 8414."""
         return {
             "issuer": self.issuer,
             "authorization_endpoint": self.issuer + AUTHORIZE,

@@ -22,11 +22,10 @@ from kernel.engines.sqlite.connection import Connection, memory_used
 from kernel.engines.sqlite.database import SqliteDatabase
 from kernel.engines.sqlite.log_file import check_log, size_of
 from kernel.memories.briefing import HookSessions
-from kernel.operations.backup import Folder, Manifest, Tenant, backup_all, copy_before_migration
+from kernel.operations.backup import BackupLoop, Folder, Manifest, Schedule, Tenant, backup_all, copy_before_migration
 from kernel.operations.data_access import DataAccess, open_shared
 from kernel.operations.erase import copies_of
 from kernel.operations.replica import open_replica, refuse_replica
-from kernel.operations.scheduled_backup import BackupLoop, Schedule
 from kernel.operations.shared_store import in_database, open_shared_store, prepare_tenant
 from kernel.search.ann import VectorIndex
 from kernel.search.binary_codes import Sketcher
@@ -34,12 +33,12 @@ from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
 from kernel.search.semantic import load_all_vectors
 from kernel.search.vectors import COMMON_TEXT
-from kernel.security import api_keys, reach
+from kernel.security import api_keys, permissions
 from kernel.server import logs, process
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import Database
-from kernel.store.progress import OnProgress
+from kernel.store.long_work import OnProgress
 from kernel.store.store import Pools, Store
 from kernel.store.store_state import Stored, read_stored, settled
 
@@ -164,7 +163,7 @@ class Places(NamedTuple):
 def places(read: Sequence[str], write: Sequence[str]) -> Places:
     """Return the places of a key by its options; raises Fault("invalid") naming the option."""
     forms = {dialect.name: dialect.memories.places for dialect in DIALECTS if not dialect.reads_all_dialects}
-    readable, writable = reach.parse(read, forms, "--read"), reach.parse(write, forms, "--write")
+    readable, writable = permissions.parse(read, forms, "--read"), permissions.parse(write, forms, "--write")
     dialects = {place.partition(":")[0] for place in (*readable, *writable)}
     return Places(readable, writable, tuple(sorted({*dialects, *READING_ALL})))
 

@@ -16,7 +16,7 @@ from kernel.calls.tenants import OpenTenant, Tenants
 from kernel.core.config import VERSION, Config, OAuth, on_loopback
 from kernel.core.errors import Fault
 from kernel.core.limits import LOOPBACK, Header, Limits
-from kernel.http import proof
+from kernel.http import direct_routes
 from kernel.http.access import AccessControl
 from kernel.http.edge import HttpResponse
 from kernel.http.fast_path import Done, FastRoute, Pending
@@ -27,7 +27,7 @@ from kernel.http.update_streams import UpdateStreams
 from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
-from kernel.search import day_counts
+from kernel.search import index
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.server import app
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kernel.calls.tools import Tool
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
-    from kernel.operations.scheduled_backup import BackupLoop
+    from kernel.operations.backup import BackupLoop
     from kernel.security.local_access import LocalAccess
     from kernel.security.sign_in import SignIn
     from kernel.server.worker import Worker
@@ -82,7 +82,6 @@ class Application:
         self._before = self._counters_before()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         if self.kernel.tracing is not None and scope["type"] == "http":
             self.kernel.tracing.on_headers(scope["headers"])
         if self._calls is not None and scope["type"] == "http":
@@ -115,7 +114,7 @@ class Application:
             return self._commands
         if path.startswith("/tenants/"):
             return self._tenant_routes
-        if path == proof.PATH:
+        if path == direct_routes.PROOF_PATH:
             return self._proof
         if path.startswith(("/oauth/", "/.well-known/oauth-authorization-server")) and self.access.sign_in:
             return self._oauth
@@ -159,7 +158,7 @@ class Application:
 
     @cached_property
     def _tenant_routes(self) -> ASGIApp:
-        from kernel.http.tenant_routes import TenantRoutes
+        from kernel.http.direct_routes import TenantRoutes
         from kernel.operations.tenant_removal import erase
 
         def receipt(tenant: str) -> bytes:
@@ -169,13 +168,13 @@ class Application:
 
     @cached_property
     def _oauth(self) -> ASGIApp:
-        from kernel.http.oauth_routes import OAuthRoutes
+        from kernel.http.direct_routes import OAuthRoutes
 
         return OAuthRoutes(limits_of(self.kernel.config), self.access)
 
     @cached_property
     def _proof(self) -> ASGIApp:
-        return proof.ProofRoute(limits_of(self.kernel.config), self.access.auth, self.local)
+        return direct_routes.ProofRoute(limits_of(self.kernel.config), self.access.auth, self.local)
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -204,12 +203,11 @@ class Application:
         return render(counts, info, memories)
 
     async def _memories(self, tenant: str | None) -> dict[str, int]:
-        """Return the number of memories of open tenants, or of one of them."""
         counts: dict[str, int] = {}
         for name, dispatch in self.tenants.open_dispatches().items():
             if tenant in (None, name):
                 with suppress(Fault):
-                    count = await dispatch.store.read(day_counts.total, CallContext())[1]
+                    count = await dispatch.store.read(index.total, CallContext())[1]
                     counts |= {} if isinstance(count, Fault) else {name: count}
         return counts
 
@@ -255,8 +253,6 @@ class Application:
 
 
 def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastRoute:
-    """Return the same route, with `note(headers)` called first."""
-
     def noting(headers: Sequence[Header], body: bytes | None, finish: Done) -> HttpResponse | Pending | Fault | None:
         note(headers)
         return route(headers, body, finish)
@@ -285,7 +281,6 @@ def _from_browser(scope: Scope, path: str) -> bool:
 
 
 def open_application(config: Config, worker: "Worker | None" = None) -> Application | Fault:
-    """Return an application over the configured data, or the Fault that prevents it."""
     return catch_faults(lambda: Application(app.open_kernel(config), worker))
 
 

@@ -41,7 +41,6 @@ class TextLines(logging.Formatter):
     """Level, message and fields as text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
         fields: dict[str, object] = getattr(record, "fields", {})
         return " ".join([super().format(record), *(f"{name}={one_word(str(value))}" for name, value in fields.items())])
 

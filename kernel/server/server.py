@@ -70,7 +70,6 @@ class StartupGate:
         self._opened.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
         if self._application is None:
             early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
             if early is None:
@@ -219,7 +218,6 @@ class Server(uvicorn.Server):
 
 
 def _kept_counters(worker: "Worker") -> bytes:
-    """Return the counters of the worker whose place this worker takes, for its siblings."""
     import msgspec  # a start does not wait for it
 
     from kernel.observe.metrics import kept_counters
@@ -229,7 +227,6 @@ def _kept_counters(worker: "Worker") -> bytes:
 
 
 def _collect_garbage() -> None:
-    """Enables the collector for objects made from now on."""
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     gc.enable()
@@ -274,7 +271,6 @@ def _serve(server: Server, sockets: list[socket]) -> int:
 
 
 def _bound_for_workers(config: Config) -> list[socket]:
-    """Return the sockets that all workers accept from; raises Fault."""
     try:
         return process.listening_sockets(config.host, config.port)
     except OSError as error:
@@ -282,7 +278,6 @@ def _bound_for_workers(config: Config) -> list[socket]:
 
 
 def _require_workers_allowed(config: Config) -> None:
-    """Raise Fault for settings that several workers cannot serve."""
     if sys.platform == "win32":
         raise Fault("invalid", "Windows serves with one worker only: leave --workers and QUIPU_WORKERS out.")
     if config.idle_exit:
@@ -308,7 +303,6 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
 
 
 def _need_keys(config: Config) -> None:
-    """Raises Fault if the server would listen beyond the loopback interface without any key."""
     from kernel.security import api_keys
 
     if not api_keys.read(config.data):
@@ -320,7 +314,6 @@ def _need_keys(config: Config) -> None:
 
 
 def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseException:
-    """Return the Fault of a server whose socket could not be opened."""
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
         remedy = "`quipu doctor` says by whom; --port or PORT chooses another"

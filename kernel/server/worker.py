@@ -17,9 +17,9 @@ from threading import Thread
 from typing import IO, NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.security import login_codes, shared_buckets
+from kernel.security import login_codes, rate_limit
 from kernel.security.login_codes import LoginCodes
-from kernel.security.shared_buckets import SharedBuckets
+from kernel.security.rate_limit import SharedBuckets
 
 if sys.platform != "win32":
     import fcntl
@@ -27,7 +27,7 @@ if sys.platform != "win32":
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ANSWER_SECONDS = 5.0  # a worker that has died is replaced within two
 _BUCKETS, _CODES = 1 << 32, (1 << 32) + 1  # bytes whose locks protect them; those below are the digests of tenants
-_AFTER_BUCKETS = shared_buckets.BYTES
+_AFTER_BUCKETS = rate_limit.BYTES
 _COUNTS = _AFTER_BUCKETS + login_codes.BYTES
 _PIECE_BYTES = 65536
 _PAUSE_SECONDS = 1.0  # without accepting if that fails, as asyncio does
@@ -95,7 +95,6 @@ class Worker:
         self._opened = opened
 
     def report_opened(self) -> None:
-        """Reports to the parent that the store is open."""
         if self._opened >= 0:
             os.write(self._opened, b"\n")
             os.close(self._opened)
@@ -107,7 +106,6 @@ class Worker:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def is_orphan(self) -> bool:
-        """Return whether the parent is gone."""
         return os.getppid() != self._shared.parent
 
     def take_upkeep(self, tenant: str) -> bool:
@@ -206,7 +204,6 @@ class Worker:
         return True
 
     def _receive(self) -> None:
-        """Take the messages of siblings."""
         assert sys.platform != "win32"
         with suppress(BlockingIOError):
             while True:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kernel.core.limits import CallLimits
 from kernel.embed.model import Embedder
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 
 if TYPE_CHECKING:
     from kernel.memories.briefing import Brief, HookSessions, KeepHandoff

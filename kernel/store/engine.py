@@ -121,9 +121,7 @@ class Database(Protocol):
 
     def reader(self) -> ReadConnection: ...
 
-    def writer(self) -> WriteConnection:
-        """Opens the connection of the writer; at most one is in use at a time."""
-        ...
+    def writer(self) -> WriteConnection: ...
 
     @property
     def after_commit(self) -> Callable[[Any], None]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 from kernel.store.context import StoreContext
 
 Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
@@ -103,9 +103,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def execute(self) -> Callable[[str, Params | None], Cursor]:
-        """Runs one statement with its parameters."""
-        ...
+    def execute(self) -> Callable[[str, Params | None], Cursor]: ...
 
     @property
     def run_ahead(self) -> Callable[[str, Params], object]:
@@ -139,9 +137,7 @@ class Engine(Protocol):
         """
         ...
 
-    def tokenize(self, text: str) -> list[Token]:
-        """Return the full-text tokens of `text`."""
-        ...
+    def tokenize(self, text: str) -> list[Token]: ...
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
         """Return whether no row of recorded changes, the last first, has changed since, as far as a read can tell."""

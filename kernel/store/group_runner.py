@@ -68,7 +68,6 @@ class GroupRunner:
         return answer
 
     def _undoable_call(self, db: WriteConnection, tx: Tx, job: Job) -> tuple[Any, audit.UndoRecorder]:
-        """Runs one call; returns its answer and the recorder of its changes."""
         changes = db.record_changes(_UNDO_BYTES)
         try:
             recorder = audit.UndoRecorder(tx, changes, job.earlier)

@@ -8,8 +8,6 @@ from kernel.store.transaction import Tx
 
 
 class Event(NamedTuple):
-    """One event: `before` and `after` are the text around it, None if there was none."""
-
     id: int
     operation: str
     before: str | None
@@ -99,7 +97,6 @@ def append_deleted(tx: Tx, space: str, operation: str, rows: Sequence[tuple[str,
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:
-    """Return every event of `(space, key)`, oldest first."""
     tx.flush_deferred()
     return tx.all("kernel.history.read", Event, space=space, key=key)
 
@@ -130,7 +127,6 @@ def known(tx: Tx, space: str, keys: Sequence[str]) -> set[str]:
 
 
 def forget(tx: Tx, space: str, key: str) -> None:
-    """Deletes every event of `(space, key)`."""
     tx.flush_deferred()
     tx.run("kernel.history.forget", space=space, key=key)
 

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from kernel.store.progress import on_progress
+from kernel.store.long_work import on_progress
 from kernel.store.transaction import Tx
 
 
@@ -14,12 +14,10 @@ def file(tx: Tx) -> str:
 
 
 def tables(tx: Tx) -> list[str]:
-    """Return the names of all tables, sorted."""
     return tx.all("kernel.introspection.tables", str)
 
 
 def model_folder(tx: Tx) -> str:
-    """Return the folder of the configured embedding model, or an empty string."""
     embedder = tx.context.embedder
     return str(embedder.folder) if embedder else ""
 

@@ -421,7 +421,6 @@ class Callers:
         self._changed = -math.inf
 
     def note(self, context: CallContext) -> None:
-        """Notes a call."""
         if context is not self._last:
             if self._last is not None and key_of(context) != key_of(self._last):
                 self._changed = time.monotonic()
@@ -480,7 +479,6 @@ def end_stage(jobs: Sequence[Job], name: str) -> None:
 
 
 def fail_all(jobs: Sequence[Job], fault: Fault) -> None:
-    """Answers every job with the same Fault."""
     for job in jobs:
         job.answer = fault
 

@@ -118,5 +118,4 @@ def _own_migrations() -> Sequence[Path]:
 
 @cache
 def table_facts() -> TableFacts:
-    """Return the facts of `sql/schema/tables.json`."""
     return msgspec.json.decode((ROOT / "schema" / "tables.json").read_bytes(), type=TableFacts)

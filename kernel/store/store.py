@@ -92,7 +92,6 @@ class Pools:
         self.writes.begin_all()
 
     def note_use(self, store: "Store") -> None:
-        """Notes that a store has used its connections."""
         with self._lock:
             self._connected[store] = None
             self._connected.move_to_end(store)
@@ -102,7 +101,6 @@ class Pools:
         resting.rest()
 
     def forget(self, store: "Store") -> None:
-        """Notes that a store has closed."""
         with self._lock:
             self._connected.pop(store, None)
 
@@ -340,7 +338,6 @@ class Store:
         self._writes.gather(len(jobs))
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
-        """Runs and commits a group; returns the connection for the next group."""
         outcome = self._catch_faults(self._runner.run, db, group)
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1

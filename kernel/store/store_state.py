@@ -23,7 +23,6 @@ class Stored(NamedTuple):
 
 
 def note_keys(tx: Tx) -> None:
-    """Stores that there were API keys."""
     tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kernel.core.errors import Fault
-from kernel.store.progress import OnProgress
+from kernel.store.long_work import OnProgress
 from kernel.store.statements import table_facts
 from kernel.store.transaction import Tx
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kernel.core.errors import Fault
 from kernel.core.ids import new_id, utc_now
 from kernel.core.text import json_text
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 from kernel.store.context import CallContext
 from kernel.store.engine_types import TOO_LONG, Engine, Params, Tables, Token
 from kernel.store.statements import table_facts
 
 if TYPE_CHECKING:
     from kernel.embed.model import Embedding
-    from kernel.store.progress import Progress
+    from kernel.store.long_work import Progress
 
 R = TypeVar("R")
 Item = TypeVar("Item")
@@ -142,7 +142,6 @@ class Tx:
         return self._reach is None or self._reach.readable.hold(dialect, place)
 
     def may_write_all_of(self, dialect: str) -> bool:
-        """Return whether the call may write to every place of a dialect."""
         return self._reach is None or self._reach.writable.whole(dialect)
 
     def _check_unlimited(self) -> None:
@@ -180,12 +179,10 @@ class Tx:
         return new_id(prefix, self._engine.clock())
 
     def one(self, query: str, row: Row[R], /, **params: object) -> R | None:
-        """Return the first row of `query` as `row(*columns)`, or None."""
         rows = self._execute(query, params, self._run).fetchall()
         return row(*rows[0]) if rows else None
 
     def all(self, query: str, row: Row[R], /, **params: object) -> list[R]:
-        """Return every row of `query`, each as `row(*columns)`."""
         return [row(*values) for values in self._execute(query, params, self._run).fetchall()]
 
     def ask(self, query: str, row: Row[R], /, **params: object) -> Callable[[], list[R]]:
@@ -205,12 +202,10 @@ class Tx:
             yield row(*values)
 
     def run(self, query: str, /, **params: object) -> int:
-        """Runs `query` for its effect; the number of rows it changed."""
         self._execute(query, params, self._run).fetchall()
         return self._engine.changes()
 
     def tokenize(self, text: str) -> list[Token]:
-        """Return the tokens of `text`, by the tokenizer of the full-text index."""
         return self._engine.tokenize(text)
 
     def can_revert(self, parts: Callable[[], Iterable[bytes]]) -> bool:
@@ -364,7 +359,6 @@ class Tx:
 
     @property
     def has_deferred(self) -> bool:
-        """Return whether the current call has deferred work, flushed or not."""
         return self._before_call is not None or len(self._deferred) > self._call_start
 
     def _execute(self, query: str, params: dict[str, object], run: Callable[[str, Params], R]) -> R:

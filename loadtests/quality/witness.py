@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel.cli import witness
-from kernel.memories.citations import citations_of
+from kernel.memories.witness import citations_of
 
 _SOURCES = (".py", ".go", ".rs", ".js", ".md", ".toml", ".yml", ".json")
 _HEADS = {

@@ -66,3 +66,44 @@ WHERE space = :space AND key = :key;
 UPDATE doc SET grams = r.value ->> 1
 FROM jsonb_each(:rows) AS r
 WHERE doc.id = r.value ->> 0;
+
+-- name: match_trigrams
+-- The documents of the partitions that hold all trigrams, not necessarily side by side.
+SELECT d.key, d.text
+FROM doc_part AS f
+CROSS JOIN doc AS d ON d.id = f.rowid
+WHERE f.doc_part MATCH :query AND d.place IN (SELECT value FROM json_each(:partitions));
+
+-- name: add_days
+-- Adds to the numbers of documents of (space, day) pairs; a negative number takes away.
+INSERT INTO doc_day (space, day, documents)
+SELECT r.value ->> 0, r.value ->> 1, r.value ->> 2
+FROM jsonb_each(:rows) AS r
+WHERE true
+ON CONFLICT (space, day) DO UPDATE
+SET documents = doc_day.documents + excluded.documents;
+
+-- name: differing_days
+-- The number of (space, day) pairs whose number is not that of the documents.
+SELECT count(*)
+FROM (
+    SELECT p.space, substr(d.updated_at, 1, 10) AS day, count(*) AS documents
+    FROM doc AS d INDEXED BY doc_by_time
+    JOIN doc_place AS p ON p.id = d.place
+    GROUP BY p.space, substr(d.updated_at, 1, 10)
+) AS c
+FULL JOIN doc_day AS k ON k.space = c.space AND k.day = c.day
+WHERE coalesce(c.documents, 0) <> coalesce(k.documents, 0);
+
+-- name: clear_days
+DELETE FROM doc_day;
+
+-- name: rebuild_days
+INSERT INTO doc_day (space, day, documents)
+SELECT p.space, substr(d.updated_at, 1, 10), count(*)
+FROM doc AS d INDEXED BY doc_by_time
+JOIN doc_place AS p ON p.id = d.place
+GROUP BY p.space, substr(d.updated_at, 1, 10);
+
+-- name: total_of_days
+SELECT coalesce(sum(documents), 0) FROM doc_day;

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel.calls.call import ToolEntry
-from kernel.cli.commands import ALIASES, COMMANDS
-from kernel.cli.help_text import GROUPS, TEXTS
+from kernel.cli.commands import ALIASES, COMMANDS, GROUPS, parsers
 from kernel.core.errors import HTTP_STATUS
 from kernel.server import app
 from tests.unit.sql.code import ROOT
@@ -58,12 +57,12 @@ def commands() -> Iterator[str]:
 
 
 def command(name: str) -> Iterator[str]:
-    about = TEXTS[name]
+    about = COMMANDS[name]
     yield f"### quipu {name}\n\n{about.sentences or about.brief}\n"
     rows = [
-        (names[0] if names[0].startswith("-") else "", str(settings.get("metavar") or ""), names[0], settings["help"])
-        for names, settings in COMMANDS[name].options
-        if names[0] not in _COMMON
+        ("".join(action.option_strings[-1:]), str(action.metavar or ""), action.dest, action.help)
+        for action in parsers()[name]._actions
+        if action.help and action.dest != "help" and not _COMMON.intersection(action.option_strings)
     ]
     if rows:
         yield "| argument | meaning |\n|---|---|"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handlers.common.skill import SKILL
+from handlers.common.prompts import SKILL
 from kernel.cli.token_cost import estimate_tokens
 from kernel.server import app
 from tests.http.http_requests import Answer, legacy, meta, modern, send

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.engines.sqlite import checkpointer
+from kernel.engines.sqlite import database
 from kernel.engines.sqlite.connection import BUSY_MILLISECONDS, Connection
 from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
@@ -131,8 +131,8 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(checkpointer, "PASSIVE_PAGES", 50)
-    monkeypatch.setattr(checkpointer, "RESTART_PAGES", 200)
+    monkeypatch.setattr(database, "PASSIVE_PAGES", 50)
+    monkeypatch.setattr(database, "RESTART_PAGES", 200)
     log = kernel.config.file.with_name(f"{kernel.config.file.name}-wal")
     reader = Connection(kernel.config.file, kernel.store.context, readonly=True)
     reader.script("BEGIN")

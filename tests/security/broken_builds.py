@@ -11,16 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handlers.brain import immutability as immutable
-from handlers.brain import search
+from handlers.brain import base, search
 from handlers.common import scoring
 from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
 from kernel.calls import call, dispatch
 from kernel.core import data_dir, limits, text
 from kernel.engines import foreign_file
-from kernel.engines.sqlite import connection, query_budget
-from kernel.engines.sqlite.query_budget import Budget
+from kernel.engines.sqlite import connection
+from kernel.engines.sqlite.connection import Budget
 from kernel.http import parsing, read_flow, write_backpressure
 from kernel.operations import backup, consistency, data_access, restore
 from kernel.search import index, quarantine
@@ -93,7 +92,7 @@ def _no_clock() -> None:
 
 
 def _loose_engine() -> None:
-    put(query_budget, SETTINGS={}, LIMITS={})
+    put(connection, SETTINGS={}, LIMITS={})
 
 
 def _unsafe_text() -> None:
@@ -174,7 +173,7 @@ def _blind() -> None:
 
 
 def _unguarded() -> None:
-    put(immutable, is_immutable=lambda _row: False)
+    put(base, is_immutable=lambda _row: False)
 
 
 def _bugs_for_mistakes() -> None:
@@ -299,7 +298,7 @@ BUILDS: Mapping[str, Broken] = {
     "blind": Broken("S19", "nothing is marked", _blind, "test_injection_samples.py -k not_found"),
     "flooded": Broken("S21", "the same said again counts again", _flooded, "test_flood.py -k numbered"),
     "unguarded": Broken(
-        "S22", "immutable memories are as others", _unguarded, "../unit/handlers/brain/test_immutability.py"
+        "S22", "immutable memories are as others", _unguarded, "../unit/handlers/brain/test_base_immutability.py"
     ),
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),

@@ -16,7 +16,7 @@ from kernel.calls.tools import Reply
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.limits import CallLimits, Limits
-from kernel.engines.sqlite import connection, query_budget
+from kernel.engines.sqlite import connection
 from kernel.engines.sqlite.connection import Connection
 from kernel.server.app import Kernel, open_kernel
 from kernel.store.context import CallContext, StoreContext
@@ -62,8 +62,8 @@ def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]
         return found
 
     monkeypatch.setattr(connection.Connection, "tokenize", untouched)
-    monkeypatch.setattr(query_budget, "Budget", CountedBudget)
-    monkeypatch.setattr(query_budget, "STEPS", 1)
+    monkeypatch.setattr(connection, "Budget", CountedBudget)
+    monkeypatch.setattr(connection, "STEPS", 1)
     running = open_kernel(config._replace(environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))
     yield running
     CountedBudget.checks_left = 0
@@ -110,11 +110,11 @@ def test_a_statement_without_end_is_ended_and_its_neighbours_are_not(tmp_path: P
 
     try:
         answers = [answer.message if isinstance(answer, Fault) else answer for answer in asyncio.run(work())]
-        assert answers == ["before", query_budget.TOO_LONG, "after", query_budget.TOO_LONG]
+        assert answers == ["before", connection.TOO_LONG, "after", connection.TOO_LONG]
         assert running.read_sync(names) == ["before", "after"]
         reading = running.read_now(lambda tx: tx.one("thing.forever", int), ANYBODY)
         assert isinstance(reading, Fault)
-        assert (reading.code, reading.message) == ("invalid", query_budget.TOO_LONG)
+        assert (reading.code, reading.message) == ("invalid", connection.TOO_LONG)
     finally:
         running.close()
 
@@ -145,7 +145,7 @@ def test_time_in_python_counts_like_time_in_sql(tmp_path: Path) -> None:
 
     try:
         answers = [answer.message if isinstance(answer, Fault) else answer for answer in asyncio.run(work())]
-        long = query_budget.TOO_LONG
+        long = connection.TOO_LONG
         assert answers[:5] == ["before", long, "after", long, long]
         assert running.read_sync(names) == ["before", "after"]
     finally:
@@ -154,8 +154,8 @@ def test_time_in_python_counts_like_time_in_sql(tmp_path: Path) -> None:
 
 def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(query_budget.time, "thread_time", lambda: now[0])
-    watch = query_budget.Budget()
+    monkeypatch.setattr(connection.time, "thread_time", lambda: now[0])
+    watch = connection.Budget()
 
     def stopped(*spent: float) -> bool:
         """Whether a statement is ended that has spent so many seconds when it is asked."""

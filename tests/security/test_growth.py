@@ -14,8 +14,8 @@ from handlers.importers import markdown
 from handlers.notes import admin, front_matter, slug
 from handlers.notes.memory_types import _TOKEN, _strip_jsonc
 from handlers.paths.memories import _NOT_IN_PATHS
+from handlers.scopes import export as pages
 from handlers.scopes import locks
-from handlers.scopes import markdown as pages
 from handlers.sessions import entity_extraction, summary
 from kernel.cli import jsonc, token_cost
 from kernel.core import limits, text, times, yaml

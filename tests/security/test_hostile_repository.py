@@ -19,7 +19,7 @@ import pytest
 from handlers.common.hooks import CLIENTS
 from handlers.importers import IMPORTS
 from kernel.cli import agent_commands, hook_client, main, witness
-from kernel.cli.hook_entries import HOOK_CLIENTS, plugin
+from kernel.cli.hook_files import HOOK_CLIENTS, plugin
 from kernel.cli.main import parser
 from kernel.core.config import Config
 from kernel.core.errors import Fault

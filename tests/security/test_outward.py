@@ -75,7 +75,7 @@ FORBIDDEN_IMPORTS = {
 COMMANDS = {
     "kernel.cli.hook_client: create_connection",  # to the server that its client names
     "kernel.cli.hook_client: import http.client",
-    "kernel.cli.hook_entries: import subprocess",  # quotes a command for Windows
+    "kernel.cli.hook_files: import subprocess",  # quotes a command for Windows
     "kernel.cli.memory_commands: import http.client",
     "kernel.cli.memory_commands: import subprocess",  # runs the editor of the user
     "kernel.cli.probe: import http.client",

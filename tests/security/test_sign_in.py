@@ -526,7 +526,7 @@ def test_a_grant_ends_no_later_than_the_key_that_consented(site: Site) -> None:
 
 def test_a_code_ends_after_a_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     wish, code = site.granted()
-    monkeypatch.setattr("kernel.http.oauth_routes.utc_now", lambda: "2999-01-01T00:00:00.000Z")
+    monkeypatch.setattr("kernel.http.direct_routes.utc_now", lambda: "2999-01-01T00:00:00.000Z")
     assert code_of(site.redeem(wish, code)) == "invalid_grant"
 
 

@@ -23,7 +23,7 @@ _WHOLE = {"test_architecture", "test_kernel_proper"}  # tests of the whole tree
 KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
     "kernel.engines.postgres.connection",
-    "kernel.engines.postgres.tenants.row_diff",
+    "kernel.engines.postgres.tenants.moving",
     "kernel.engines.postgres.driver",
     "kernel.engines.postgres.schema",
     "kernel.engines.postgres.session",
@@ -101,16 +101,13 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.bm25",
         "kernel.search.fusion",
         "kernel.search.hits",
-        "kernel.search.near_duplicates",
+        "kernel.search.rerank",
         "kernel.search.passages",
         "kernel.memories.as_of",
         "kernel.search.replies",
-        "kernel.search.rerank",
         "kernel.search.semantic",
         "kernel.search.confidence",
-        "kernel.search.vector_table",
         "kernel.engines.postgres.full_text",
-        "kernel.engines.postgres.matching",
         "kernel.engines.postgres.word_index",
         "kernel.engines.sqlite.page_sums",
     }

@@ -23,7 +23,7 @@ from kernel.engines.postgres.word_index import Seen, WordIndex
 from kernel.engines.sqlite.connection import Connection as FileConnection
 from kernel.engines.sqlite.tokenizers import Tokenizers
 from kernel.engines.sqlite.unfinished import finish, unfinished
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine_types import Cursor, Params, Rows, Token
 from kernel.store.long_work import Steps

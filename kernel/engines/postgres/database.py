@@ -89,8 +89,6 @@ def postgres_context(
 
 
 class PostgresDatabase:
-    """The tenant that a context connects to."""
-
     read_head_start = 0.0  # a read mostly waits for the server
 
     def __init__(self, file: Path, context: StoreContext, shared_file: SharedFile | None = None) -> None:
@@ -139,7 +137,6 @@ class PostgresDatabase:
 
 
 def _role(db: Connection) -> str:
-    """Return `primary`, or `standby` if the database follows another and takes no writes."""
     db.execute("BEGIN", None)
     try:
         return str(db.query("engine.transaction.role")[0][0])

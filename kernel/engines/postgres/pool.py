@@ -104,7 +104,6 @@ class Pool:
             connection.close()
 
     def _next(self) -> int:
-        """Return the place of the connection given back last that owes no answer, else of that which owes longest."""
         places = range(len(self._free) - 1, -1, -1)
         return next((at for at in places if not self._free[at].quipu_owes), 0)
 

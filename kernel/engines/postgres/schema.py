@@ -192,7 +192,6 @@ def _column(table: str, text: str, keys: list[str]) -> str:
 
 
 def _items(body: str) -> Iterator[str]:
-    """Split the columns and constraints of a table at its commas."""
     depth = start = 0
     for at, character in enumerate(body):
         depth += (character == "(") - (character == ")")

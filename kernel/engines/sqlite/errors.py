@@ -42,7 +42,6 @@ def as_fault(error: BaseException) -> Fault | None:
 
 
 def sqlite_version() -> int:
-    """Return the version number of SQLite, for example 3054001."""
     return apsw.SQLITE_VERSION_NUMBER
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from kernel.core.errors import Fault
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 from kernel.store.statements import table_facts
 
 _INDEXED = re.compile(r" INDEXED BY \w+")

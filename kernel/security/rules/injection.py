@@ -1,142 +1,25 @@
 """Rules that detect prompt injection in memories by their words.
 
-A rule is a sequence of word classes with bounded gaps: in `IGNORE 2 EARLIER` at most two other words stand between the
-two. `- CLASS` at the end rejects a match that a word of that class follows. All rules are compiled into one automaton
-that reads every word once, so the time is linear in the text. Quoted text does not count if a text discusses
-injections.
+`injection.txt` has classes of words, and rules, which are sequences of classes with bounded gaps: in `IGNORE 2 EARLIER`
+at most two other words stand between the two. `- CLASS` at the end rejects a match that a word of that class follows.
+All rules are compiled into one automaton that reads every word once, so the time is linear in the text. Quoted text
+does not count if a text discusses injections.
 """
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
 
-WORD_CLASSES = {
-    "IGNORE": "ignore ignoring disregard disregarding forget override overrule bypass ignora ignoriere ignorez vergiss",
-    "EARLIER": "previous prior earlier above preceding all any every your original existing former current "
-    "anteriores previas vorherigen alle todas toutes precedentes",
-    "ORDERS": "instruction instructions directive directives prompt prompts guardrail guardrails safeguards "
-    "instrucciones anweisungen",
-    "PLACE": "in about on for under",
-    "YOU": "you",
-    "FREE": "unrestricted unfiltered uncensored jailbroken dan",
-    "COMMAND": "you must always never ignore disregard",
-    "MARK": "im_start inst sys",
-    "OVERRIDE": "override",
-    "HIGH": "system admin administrator developer",
-    "NOT": "not",
-    "NEVER": "never don't dont",
-    "DO": "do must should shall",
-    "DISCLOSE": "tell mention reveal inform notify disclose alert telling mentioning informing notifying alerting",
-    "WITHOUT": "without",
-    "DISCLOSING": "telling informing notifying alerting mentioning",
-    "HIDE": "hide conceal",
-    "KEEP": "keep stay",
-    "QUIET": "quiet silent",
-    "THIS": "this it about that",
-    "USER": "user users user's them",
-    "SECRETLY": "silently quietly secretly covertly discreetly",
-    "SEND": "send sends post upload forward email mail transmit exfiltrate leak submit append attach include copy bcc "
-    "deliver report pass embed",
-    "PASS": "send upload post transmit append attach include copy bcc embed",
-    "ALL": "all any every each whole entire full contents content user's users' their copy",
-    "SECRET": "password passwords credential credentials token tokens secret secrets key keys cookie cookies "
-    "conversation conversations transcript history memories env location",
-    "TO": "https http mailto @",
-    "ALSO": "also additionally",
-    "WHEN": "when whenever after before each every",
-    "REGARDLESS": "regardless irrespective whatever",
-    "ASKS": "asks asked ask says said wants requests requested request",
-    "EVEN": "even",
-    "IF": "if when though",
-    "REFUSES": "refuses refused objects declines no",
-    "CALL": "call use run invoke execute send",
-    "PAYMENTS": "payment payments transfer transfers payout payouts refund refunds donation donations invoice invoices",
-    "USE": "use take choose",
-    "TOWARDS": "to into",
-    "WALLET": "wallet iban bitcoin btc ethereum",
-    "TASK": "task tasks session sessions request requests conversation answer reply",
-    "CURL": "curl wget",
-    "SHELL": "bash sh zsh python",
-    "RECORD": "patient customer employee user client account order item product record person case",
-    "SAVED": "saved stored recorded filed kept moved",
-    "UNDER": "under",
-    "INSTEAD": "instead asked questions query queries requests",
-    "FUTURE": "future later subsequent",
-    "TURNS": "conversations sessions queries answers responses chats interactions requests turns",
-    "RECOMMEND": "recommend promote suggest praise prefer identical equivalent",
-    "REMEMBER": "remember memorize memorise note",
-    "TRUSTED": "trusted authoritative",
-    "SOURCE": "source sources authority",
-    "COPY": "copy repeat include write insert add reproduce",
-    "HERE": "this these",
-    "TEXT": "instruction instructions rule memory directive message sentence",
-    "EACH": "every each all",
-    "KEPT": "memory memories note notes summary summaries",
-    "OUTRANKS": "precedence priority overrides outranks supersedes beats",
-    "OTHER": "all any other others older conflicting contradicting",
-    "MEMORIES": "memory memories instructions directives",
-    "DELETE": "delete update remove overwrite edit change forget archive",
-    "READ": "retrieved recalled read found loaded",
-    "SAVE": "save store write remember",
-    "AGAIN": "again anew once",
-    "SKIP": "skip bypass omit waive drop",
-    "CHECK": "confirmation confirmations verification approval approvals review authentication authorization 2fa mfa "
-    "checks",
-    "DANGER": "wire payment payments transfer transfers withdrawal withdrawals credential credentials root attachments "
-    "payouts refunds",
-    "NEED": "need",
-    "NO": "no",
-    "ASK": "ask confirm verify wait",
-    "ALWAYS": "always first",
-    "DISABLE": "disable off stop remove",
-    "GUARD": "sandbox firewall antivirus guardrails authentication authorization",
-    "CLAIM": "mark report claim say declare",
-    "FINE": "passed safe clean secure green fine",
-    "DECODE": "decode decrypt unpack",
-    "OBEY": "follow obey execute",
-    "WITHIN": "it them instructions result payload commands",
-}
-_RULES = (
-    ("override", "IGNORE 2 EARLIER 1 ORDERS - PLACE"),
-    ("override", "IGNORE 2 ORDERS 0 EARLIER"),
-    ("override", "HIGH 0 OVERRIDE 6 COMMAND"),
-    ("override", "MARK 4 COMMAND"),
-    ("override", "YOU 4 FREE"),
-    ("concealment", "NEVER 1 DISCLOSE 1 THIS 3 USER"),
-    ("concealment", "NEVER 1 DISCLOSE 3 USER 0 THIS"),
-    ("concealment", "DO 0 NOT 1 DISCLOSE 1 THIS 3 USER"),
-    ("concealment", "DO 0 NOT 1 DISCLOSE 3 USER 0 THIS"),
-    ("concealment", "KEEP 0 QUIET 0 THIS"),
-    ("concealment", "SEND 9 WITHOUT 1 DISCLOSING 3 USER"),
-    ("concealment", "HIDE 2 THIS 3 USER"),
-    ("concealment", "SECRETLY 0 PASS"),
-    ("concealment", "SECRETLY 0 SEND 12 TO"),
-    ("exfiltration", "SEND 2 ALL 2 SECRET 14 TO"),
-    ("redirection", "REGARDLESS 3 USER 1 ASKS 3 CALL"),
-    ("redirection", "CALL 8 REGARDLESS 3 USER 1 ASKS"),
-    ("redirection", "EVEN 0 IF 2 USER 1 REFUSES"),
-    ("redirection", "EVEN 0 IF 2 USER 1 ASKS 2 NOT"),
-    ("redirection", "WHEN 12 ALSO 2 SEND 10 TO"),
-    ("redirection", "ALL 2 PAYMENTS 1 USE 4 WALLET"),
-    ("redirection", "ALWAYS 4 PAYMENTS 0 TOWARDS 4 WALLET"),
-    ("redirection", "WHEN 2 TASK 4 CURL 2 TO 8 SHELL"),
-    ("bridging", "RECORD 6 SAVED 1 UNDER 2 RECORD 12 INSTEAD"),
-    ("bridging", "RECOMMEND 8 FUTURE 1 TURNS"),
-    ("bridging", "REMEMBER 6 TRUSTED 1 SOURCE"),
-    ("self-reinforcing", "COPY 1 HERE 1 TEXT 8 EACH 1 KEPT"),
-    ("self-reinforcing", "OUTRANKS 2 OTHER 2 MEMORIES"),
-    ("self-reinforcing", "NEVER 1 DELETE 3 HERE 0 MEMORIES"),
-    ("self-reinforcing", "DO 0 NOT 1 DELETE 3 HERE 0 MEMORIES"),
-    ("self-reinforcing", "WHEN 5 READ 5 SAVE 3 AGAIN"),
-    ("self-reinforcing", "IGNORE 2 OTHER 0 MEMORIES"),
-    ("disguised record", "SKIP 4 CHECK 6 DANGER"),
-    ("disguised record", "DANGER 6 NO 0 NEED 3 ASK"),
-    ("disguised record", "ALWAYS 4 DISABLE 2 GUARD"),
-    ("disguised record", "CLAIM 6 FINE 1 EVEN 0 IF"),
-    ("disguised text", "DECODE 6 OBEY 3 WITHIN"),
-)
+
+def _entries(section: str) -> list[tuple[str, str]]:
+    return [(name, text) for name, _, text in (line.partition(": ") for line in section.splitlines())]
+
+
+_CLASSES, _RULES = map(_entries, Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").split("\n\n"))
+WORD_CLASSES = dict(_CLASSES)
 # At least one class of each rule. Of 4,500 texts of four sentences 47 % hold a word of them, of single sentences 16 %.
 _RARE_CLASSES = (
     "ORDERS FREE MARK OVERRIDE DISCLOSE DISCLOSING HIDE QUIET SECRETLY TO REGARDLESS EVEN WALLET UNDER TURNS TRUSTED "
@@ -216,7 +99,6 @@ def _normalized(text: str) -> str:
 
 
 def _match(text: str) -> str:
-    """Return the first rule that matches a normalized text."""
     if not _has_all_classes(_tokens(text)):
         return ""
     for end in _SENTENCE_ENDS:

@@ -28,27 +28,13 @@ _TEMPLATE = regex(
     re.I,
 )
 # A value of words with one of these among them says what belongs there: `wrong-password`, `tu-secreto-aqui`.
-_TELLING_WORDS = {
-    *("secret", "secrets", "secreto", "secreta", "segredo", "geheim", "key", "clave", "clé", "cle", "chave", "token"),
-    *("schlüssel", "schluessel", "password", "passwd", "passwort", "kennwort", "passe", "contraseña", "contrasena"),
-    *(
-        "senha",
-        "parola",
-        "wachtwoord",
-        "here",
-        "aqui",
-        "aquí",
-        "ici",
-        "hier",
-        "too",
-        "test",
-        "tests",
-        "fake",
-        "mock",
-        "demo",
-    ),
-    *("wrong", "invalid", "incorrect", "insecure", "generate", "denied"),
-}
+_TELLING_WORDS = frozenset(
+    (
+        "secret secrets secreto secreta segredo geheim key clave clé cle chave token schlüssel schluessel "
+        "password passwd passwort kennwort passe contraseña contrasena senha parola wachtwoord here aqui aquí ici "
+        "hier too test tests fake mock demo wrong invalid incorrect insecure generate denied"
+    ).split()
+)
 _BLANKS_OF_WORDS = regex(r"[-_. ]+")
 _WORD = regex(r"[^\W\d_]+\d{0,3}|\d{1,4}|1234\d{1,16}")
 _YAML_TAG = regex(r"![A-Za-z][A-Za-z_/:.-]{0,64}")
@@ -94,7 +80,6 @@ _MIN_ENTROPY_BITS = 3.0
 
 
 def _is_stand_in(value: str) -> bool:
-    """Return whether a value stands for another: a placeholder, an example, or a template."""
     if _PLACEHOLDER.search(value) or _TEMPLATE.match(value):
         return True
     words = _BLANKS_OF_WORDS.split(value.strip("!?.\"'`").casefold())
@@ -170,7 +155,6 @@ def _is_tag(match: re.Match[str]) -> bool:
 
 
 def _is_variable(match: re.Match[str]) -> bool:
-    """Return whether the name is a variable, whose type follows."""
     return _VARIABLE.search(match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]) is not None
 
 

@@ -6,6 +6,7 @@ One set of rules for every dialect, so that what one refuses to store no other k
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -101,11 +102,6 @@ def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
 _compiled = cache(_compile)
 
 
-def _token(name: str, hints: str, body: str) -> SecretRule:
-    """Return a rule for tokens with a fixed prefix that are not part of a longer word."""
-    return SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
-
-
 def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> SecretRule:
     return SecretRule(name, tuple(hints.split()), body, True, check)
 
@@ -142,68 +138,13 @@ _NAMED_RULES = (
         is_strong_password,
     ),
 )
-_TOKEN_RULES = (
-    _token("AWS key id", "AKIA ASIA ABIA ACCA AROA AIDA", r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z2-7]{16}(?![A-Z0-9])"),
-    _token("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{30,}"),
-    _token("GitHub token", "github_pat_", r"github_pat_\w{22,}"),
-    _token("GitLab token", "gl", r"gl(?:pat|dt|rt|oas|soat|ptt|ft|imt|agent|cbt|ffct)-[\w.-]{20,}"),
-    _token("Slack token", "xox", r"xox[abceoprs]-[A-Za-z0-9-]{10,}"),
-    _token("Slack token", "xapp-", r"xapp-\d-[A-Z0-9]{8,}-\d{8,}-[a-z0-9]{16,}"),
-    _token("webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{30,}"),
-    _token("webhook", "/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/\d{15,}/[\w-]{40,}"),
-    _token("webhook", ".webhook.office.com", r"[\w-]{1,64}\.webhook\.office\.com/webhookb2/[\w@/-]{40,}"),
-    _token("Stripe key", "k_live_ k_test_ k_prod_", r"[srp]k_(?:live|test|prod)_[A-Za-z0-9]{16,}"),
-    _token("Stripe key", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,}"),
-    _token("model provider key", "sk-", r"sk-(?:ant|proj|svcacct|admin|or|lf|None)-[\w-]{20,}"),
-    _token("model provider key", "sk-", r"sk-[A-Za-z0-9]{20,}"),
-    _token("model provider key", "r8_", r"r8_[A-Za-z0-9]{37}"),
-    _token("model provider key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
-    _token("model provider key", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
-    _token("model provider key", "xai-", r"xai-[A-Za-z0-9]{60,}"),
-    _token("Hugging Face token", "hf_", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
-    _token("Google key", "AIza", r"AIza[\w-]{35}"),
-    _token("Google token", "ya29.", r"ya29\.[\w-]{20,}"),
-    _token("Google secret", "GOCSPX-", r"GOCSPX-[\w-]{24,}"),
-    _token("package registry token", "npm_", r"npm_[A-Za-z0-9]{36}"),
-    _token("package registry token", "pypi-", r"pypi-[\w-]{50,}"),
-    _token("package registry token", "rubygems_", r"rubygems_[a-f0-9]{48}"),
-    _token("package registry token", "dckr_", r"dckr_(?:pat|oat)_[\w-]{20,}"),
-    _token("package registry token", "cio", r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
-    _token("cloud token", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
-    _token("cloud token", "hvs. hvb. hvr.", r"hv[sbr]\.[\w-]{24,}"),
-    _token("cloud token", "dapi", r"dapi[a-f0-9]{32}"),
-    _token("cloud token", "atlasv1", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}"),
-    _token("cloud token", "HRKU-", r"HRKU-[\w-]{30,}"),
-    _token("cloud token", "pul-", r"pul-[a-f0-9]{40}"),
-    _token("cloud token", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{40,}"),
-    _token("cloud token", "fo1_", r"fo1_[\w-]{40,}"),
-    _token("cloud token", "sbp_", r"sbp_[a-f0-9]{40}"),
-    _token("Shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    _token("mail service key", "SG.", r"SG\.[\w-]{20,24}\.[\w-]{39,50}"),
-    _token("mail service key", "key-", r"key-[a-f0-9]{32}(?![a-f0-9])"),
-    _token("mail service key", "-us", r"[a-f0-9]{32}-us\d{1,2}(?!\d)"),
-    _token("mail service key", "xkeysib-", r"xkeysib-[a-f0-9]{64}-\w{16}"),
-    _token("telephony key", "SK", r"SK[a-f0-9]{32}(?![a-f0-9])"),
-    _token("work tracker token", "lin_", r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}"),
-    _token("work tracker token", "ATATT3", r"ATATT3[\w=-]{60,}"),
-    _token("work tracker token", "ntn_", r"ntn_[A-Za-z0-9]{40,}"),
-    _token("work tracker token", "figd_", r"figd_[\w-]{30,}"),
-    _token("work tracker token", "PMAK-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
-    _token("monitoring token", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|glc_[A-Za-z0-9+/]{32,}"),
-    _token("monitoring token", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
-    _token("monitoring token", "sntr", r"sntr[yu]s?_[\w=+/]{40,}"),
-    _token("chat bot token", ":AA", r"\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
-    # The lookbehind makes the pattern try each run of letters and hyphens once, from its start.
-    _token("web token", "eyJ", r"(?<![\w-])eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}\.[\w-]*|[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+)"),
-    _token(
-        "private key",
-        "-----BEGIN",
-        r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?s:.*?-----END [A-Z0-9 ]{0,64}PRIVATE KEY(?: BLOCK)?-----|.*)",
-    ),
-    _token("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-\d"),
-    _token("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    _token("private key", "prv", r"[xyz]prv[A-HJ-NP-Za-km-z1-9]{100,}"),
+# Each line has the name, the hints and the pattern of tokens with a fixed prefix that are not part of a longer word.
+# The lookbehind of web tokens makes the pattern try each run of letters and hyphens once, from its start.
+_TOKEN_RULES = tuple(
+    SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
+    for name, hints, body in (
+        line.split(": ", 2) for line in Path(__file__).with_name("tokens.txt").read_text(encoding="utf-8").splitlines()
+    )
 )
 _LABELLED_RULES = (
     SecretRule(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from handlers.common.skill import SKILL
-from kernel.cli.hook_entries import events_of, own
+from handlers.common.prompts import SKILL
+from kernel.cli.hook_files import events_of, own
 from kernel.core.config import VERSION
 from tests.reliability.server_process import ROOT
 

@@ -50,7 +50,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
     ),
     "kernel.calls.dispatch": (
         "tests/unit/calls/test_dispatch.py",
-        "tests/unit/store/test_progress.py",
+        "tests/unit/store/test_long_work_progress.py",
         "tests/http/test_rest.py",
         "tests/security/test_scopes.py",
         "tests/unit/store/test_audit.py",

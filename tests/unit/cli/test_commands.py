@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from kernel.cli import commands, doctor
-from kernel.cli.help_text import GROUPS
+from kernel.cli.commands import GROUPS
 from kernel.cli.main import config_of, main, parser
 from kernel.core.config import Config
 from kernel.core.errors import Fault

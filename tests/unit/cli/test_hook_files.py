@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.cli.hook_entries import HOOK_CLIENTS, HookClient, Level, entries, events_of, own, put, take
+from kernel.cli.hook_files import HOOK_CLIENTS, HookClient, Level, entries, events_of, own, put, take
 
 Output = tuple[int, str, str]
 WITH_FILES = [client for client in HOOK_CLIENTS if client.form != "plugin"]

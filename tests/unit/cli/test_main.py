@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.cli import help_text
+from kernel.cli import commands
 from kernel.cli.commands import parsers
 from kernel.cli.main import main, parser
 from kernel.server.app import Kernel
@@ -74,16 +74,16 @@ def test_every_command_is_in_a_group_and_has_a_sentence_and_examples() -> None:
     for name, command in parsers().items():
         page = command.format_help()
         assert (
-            f"\n\n{help_text.TEXTS[name].sentences}" in page
+            f"\n\n{commands.COMMANDS[name].sentences}" in page
             if name
-            else all(group in page for group in help_text.GROUPS)
+            else all(group in page for group in commands.GROUPS)
         )
         assert re.search(rf"\n\nexamples:\n  quipu {name}\b", page), page
 
 
-@pytest.mark.parametrize("name", [name for name in help_text.TEXTS if name != "import"])
+@pytest.mark.parametrize("name", [name for name in commands.COMMANDS if name != "import"])
 def test_examples_parse(name: str) -> None:
-    for line in help_text.TEXTS[name].examples:
+    for line in commands.COMMANDS[name].examples:
         whole = shlex.split(line)
         words = [*itertools.takewhile(lambda word: word not in {"|", "<", ">"}, whole[whole.index("quipu") :])]
         assert parser().parse_args(words[1:]).command == words[1]

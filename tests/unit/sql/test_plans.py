@@ -163,7 +163,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "brain.decay.record_access",
+            "brain.scoring.record_access",
             [
                 "SCAN jsonb_each VIRTUAL TABLE",
                 "SCAN seen",
@@ -184,7 +184,7 @@ def tables(plan: list[str]) -> list[str]:
             )
             for key, at, table in (
                 ("hybrid_search.memory_signals", "m", "memory"),
-                ("decay.scores", "m", "memory"),
+                ("scoring.scores", "m", "memory"),
                 ("hybrid_search.entity_signals", "e", "entity"),
                 ("hybrid_search.note_signals", "n", "note"),
                 ("hybrid_search.notes", "n", "note"),

@@ -13,7 +13,7 @@ from kernel.core.errors import Fault
 from kernel.engines.migrations import migrate
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.limited import limited
-from kernel.security.reach import Reach
+from kernel.security.permissions import Reach
 from kernel.server import app
 from kernel.store.context import StoreContext
 from kernel.store.statements import load, table_facts

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from handlers import scopes
-from kernel.calls.tools import Reply
+from kernel.calls.tools import Reply, json_reply
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.server.app import Kernel
 from tests.conftest import TESTER, Call, everything
@@ -410,7 +410,7 @@ def test_every_fault_has_the_contracts_shape(code: Any, label: str) -> None:
 
 def test_replies_are_indented_by_two() -> None:
     value = {"a": [], "b": {}, "c": [1, {"d": None}], "e": 'ü\n"\\\u2028', "f": 1.0, "g": True}
-    reply = scopes.reply(TOOLS["memory_org"], value)
+    reply = json_reply(TOOLS["memory_org"], value)
     assert reply.body.decode() == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert reply.structured == msgspec.json.encode(value)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.search.near_duplicates import DUPLICATE_COSINE, LONG_DUPLICATE_COSINE, MOST_COMPARED, NearDuplicates
+from kernel.search.rerank import DUPLICATE_COSINE, LONG_DUPLICATE_COSINE, MOST_COMPARED, NearDuplicates
 from tests.security.growth import growth
 
 PLANE = st.lists(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.brain import DIALECT, repository
-from handlers.brain.immutability import is_marked_immutable
+from handlers.brain.base import is_marked_immutable
 from handlers.brain.schemas import Memory
 from kernel.server.app import Kernel
 from kernel.store.context import CallContext

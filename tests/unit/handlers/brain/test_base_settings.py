@@ -2,7 +2,7 @@
 
 import pytest
 
-from handlers.brain.settings import SETTINGS
+from handlers.brain.base import SETTINGS
 from kernel.calls.settings import read_settings
 from kernel.core.errors import Fault
 

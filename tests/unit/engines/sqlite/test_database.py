@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kernel.calls.dispatch import catch_faults
-from kernel.engines.sqlite import checkpointer as checkpointer_module
-from kernel.engines.sqlite.checkpointer import Checkpointer
+from kernel.engines.sqlite import database
 from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database import Checkpointer
 from kernel.store.context import CallContext
 from kernel.store.store import Store
 from tests.reliability.server_process import until
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store with a checkpoint due after 50 pages of log."""
-    monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 50)
+    monkeypatch.setattr(database, "PASSIVE_PAGES", 50)
     running = thing_store(file)
     running.start()
     yield running
@@ -87,8 +87,8 @@ def test_wal_restarts_during_writes(store: Store, file: Path) -> None:
 
 
 def test_wal_stays_bounded_with_a_slow_checkpointer(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 1_000_000)
-    monkeypatch.setattr(checkpointer_module, "RESTART_PAGES", 50)
+    monkeypatch.setattr(database, "PASSIVE_PAGES", 1_000_000)
+    monkeypatch.setattr(database, "RESTART_PAGES", 50)
     store = thing_store(file)
     store.start()
     for _ in range(200):
@@ -118,8 +118,8 @@ def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file
 
 @pytest.mark.slow
 def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 50)
-    monkeypatch.setattr(checkpointer_module, "RESTART_PAGES", 200)
+    monkeypatch.setattr(database, "PASSIVE_PAGES", 50)
+    monkeypatch.setattr(database, "RESTART_PAGES", 200)
     store = thing_store(file)
     store.start()
     with _overlapping_readers(file):
@@ -131,7 +131,7 @@ def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytes
 def test_wal_restarts_at_the_same_length_with_large_groups() -> None:
     log = _Log()
     _run_groups(log, groups=200)
-    assert log.longest <= checkpointer_module.RESTART_PAGES + _GROUP
+    assert log.longest <= database.RESTART_PAGES + _GROUP
 
 
 @pytest.mark.slow

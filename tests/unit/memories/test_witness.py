@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.memories.citations import MOST, Citation, citations_of
+from kernel.memories.witness import MOST, Citation, citations_of
 
 TEXTS: dict[str, list[Citation]] = {
     "The parser is in src/a/b.py, see it.": [Citation("src/a/b.py")],

@@ -3,7 +3,7 @@
 import pytest
 
 from kernel.core.errors import Fault
-from kernel.security.reach import Reach, parse
+from kernel.security.permissions import Reach, parse
 
 FORMS = {"paths": "FOLDER", "brain": "DATABASE", "graph": ""}
 

@@ -5,8 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from kernel.security.rate_limit import RateLimiter
-from kernel.security.shared_buckets import BYTES, SharedBuckets
+from kernel.security.rate_limit import BYTES, RateLimiter, SharedBuckets
 
 BURST = 3
 

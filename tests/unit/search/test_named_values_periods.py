@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel.search import index
-from kernel.search.periods import periods
+from kernel.search.named_values import periods
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 

@@ -8,9 +8,9 @@ import pytest
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.progress_bar import ProgressBar, render
 from kernel.engines.sqlite.connection import Connection
-from kernel.store import progress as progress_module
+from kernel.store import long_work
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.progress import Progress, expect, on_progress, steps, with_progress
+from kernel.store.long_work import Progress, expect, on_progress, steps, with_progress
 from kernel.store.transaction import Tx
 
 Reports = list[tuple[int, int]]
@@ -23,7 +23,7 @@ def reports() -> Reports:
 
 @pytest.fixture
 def progress(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> Progress:
-    monkeypatch.setattr(progress_module, "_REPORT_SECONDS", 0)
+    monkeypatch.setattr(long_work, "_REPORT_SECONDS", 0)
     return Progress(lambda done, total: reports.append((done, total)))
 
 

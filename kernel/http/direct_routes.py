@@ -1,6 +1,8 @@
-"""The routes of the server's own authorization server; consent is a page of the console."""
+"""The routes without Starlette: the proof of a server to a hook, the authorization server, the end of a tenant."""
 
 import asyncio
+import secrets
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import parse_qsl
 
@@ -8,12 +10,89 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from kernel.calls.dispatch import catch_faults
+from kernel.core.data_dir import tenant_name
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.core.limits import Headers, Limits, read_body
+from kernel.core.limits import Headers, Limits, read_body, refuse
 from kernel.http.access import AccessControl
-from kernel.http.edge import Failure, HttpResponse, error_response, failure_response, respond
+from kernel.http.edge import (
+    Failure,
+    HttpResponse,
+    error_response,
+    failure_response,
+    refusal_response,
+    respond,
+    send_response,
+)
+from kernel.security.auth import Auth
+from kernel.security.local_access import LocalAccess, proof
+from kernel.security.permissions import Forbidden, Permission
 from kernel.security.sign_in import METADATA, REGISTER, REVOKE, TOKEN, OAuthError, SignIn
+
+PREFIX = "/tenants/"
+
+
+class TenantRoutes:
+    """An ASGI application for DELETE; `erase` returns the receipt of a tenant as JSON, in a thread."""
+
+    def __init__(self, limits: Limits, access: AccessControl, erase: Callable[[str], bytes]) -> None:
+        self._limits = limits
+        self._access = access
+        self._erase = erase
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
+            return failure_response(self._access, failure, scope["path"], headers)
+
+        await respond(scope, send, self._limits, partial(self._answer, scope), refusal)
+
+    async def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
+        caller = self._access.caller(headers)
+        if scope["method"] != "DELETE":
+            return error_response(405, "method_not_allowed", "Method not allowed, use DELETE.", (b"allow", b"DELETE"))
+        name, grant = scope["path"].removeprefix(PREFIX), caller.grant
+        least = Permission.admin if caller.tenant == name and not grant.dialects else Permission.operator
+        if grant.permission < least:
+            raise Forbidden(PREFIX, least)
+        tenant_name(name)
+        await self._access.tenants.shut(name)
+        receipt = await asyncio.to_thread(catch_faults, self._erase, name)
+        self._access.auth.checked_until = 0.0  # the next call with an erased key does not open the tenant anew
+        if isinstance(receipt, Fault):
+            raise receipt
+        return HttpResponse(200, receipt)
+
+
+PROOF_PATH = "/hook/proof"
+_NONCE, _KEY_ID = b"x-quipu-nonce", b"x-quipu-key"
+_MOST_NONCE = 64
+
+
+class ProofRoute:
+    """An ASGI application for this path; without a key, since a hook shows its own to a server that it knows only."""
+
+    def __init__(self, limits: Limits, auth: Auth, local: LocalAccess | None) -> None:
+        self._limits = limits
+        self._auth = auth
+        self._nobodys = secrets.token_hex()  # an answer for an unknown id looks like any other
+        self._token = local.token if local else self._nobodys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        refusal = refuse(scope["headers"], headers, self._limits)
+        await send_response(send, refusal_response(refusal) if refusal else self._answer(scope, headers))
+
+    def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
+        if scope["method"] != "GET":
+            return error_response(405, "method_not_allowed", "Method not allowed, use GET.", (b"allow", b"GET"))
+        nonce = headers.get(_NONCE, b"")
+        if not nonce or len(nonce) > _MOST_NONCE:
+            return error_response(400, "invalid", f"x-quipu-nonce has 1 to {_MOST_NONCE} characters")
+        port = int((scope.get("server") or ("", 0))[1] or 0)
+        key = self._auth.hash_of_key(headers.get(_KEY_ID, b"").decode("latin-1")) or self._nobodys
+        hashes = b" ".join(proof(secret, nonce, port) for secret in (self._token, key))
+        return HttpResponse(200, hashes, (), b"text/plain")
+
 
 _BODY_BYTES = 16_384
 _MOST_FIELDS = 32
@@ -72,7 +151,6 @@ def _answered(sign_in: SignIn, path: str, body: bytes) -> HttpResponse:
 
 
 def _form(body: bytes) -> dict[str, str]:
-    """Return the fields of a form; raises OAuthError for no form, and for a field that comes twice."""
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.decay import decayed
+from handlers.brain.scoring import decayed
 from tests.support.handlers_brain_memories import NOW
 
 

@@ -14,9 +14,8 @@ from kernel.cli.main import main
 from kernel.core.config import Config, from_mapping
 from kernel.core.errors import Fault
 from kernel.observe.metrics import Backups, MetricsRegistry, Snapshot, render
-from kernel.operations import backup, scheduled_backup
-from kernel.operations.backup import Manifest
-from kernel.operations.scheduled_backup import BackupLoop, Schedule, back_up_now, backups_in, time_of_newest
+from kernel.operations import backup
+from kernel.operations.backup import BackupLoop, Manifest, Schedule, back_up_now, backups_in, time_of_newest
 from kernel.server import app
 from kernel.server.app import Kernel
 from tests.conftest import Call
@@ -51,7 +50,7 @@ class Stopping(threading.Event):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(scheduled_backup, "utc_now", made.now)
+    monkeypatch.setattr(backup, "utc_now", made.now)
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kernel.core.config import Config
-from kernel.search import day_counts, index
+from kernel.search import index
 from kernel.search.index import Origin
 from kernel.server.app import Kernel, open_kernel
 from kernel.store.transaction import Tx
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Kernel]:
 def counted(running: Kernel) -> dict[str, int]:
     def spaces(tx: Tx) -> list[Row]:
         tx.flush_deferred()
-        assert day_counts.count_mismatches(tx) == 0
+        assert index.count_mismatches(tx) == 0
         return tx.all("kernel.console.spaces", Row, dialects=None)
 
     return {row.space: row.documents for row in running.store.read_sync(spaces)}
