@@ -1,7 +1,7 @@
-"""The catalogue of faults and abuses: what was injected, how often, and the outcome, as a table after a run.
+"""The catalogue of faults and abuses: the injected fault, how often, and the outcome, as a table after a run.
 
 Tests that use the fixture `catalogue` belong to it: `pytest -m catalogue` runs them, and `make faults` does at full
-length. Each reports what it did by `catalogue("R01", injected="kill -9", times=200, outcome="0 writes lost")`.
+length. Each reports its work by `catalogue("R01", injected="kill -9", times=200, outcome="0 writes lost")`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -76,7 +76,7 @@ def evenly_spaced(items: list[pytest.Item], most: int) -> list[pytest.Item]:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end: without it each garbage collection is several times as fast."""
+    """Collected garbage stays to the end: without it each garbage collection is several times as fast."""
     gc.collect()
     gc.freeze()
 
@@ -162,7 +162,7 @@ def migrated(read_once: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 Stamps = dict[str, tuple[int, int]]
-PRIVATE = {"tmp_path", "monkeypatch"}  # a test with one of these may change what a kernel is made of
+PRIVATE = {"tmp_path", "monkeypatch"}  # a test with one of these may change the parts of a kernel
 
 
 class Spares:
@@ -174,7 +174,7 @@ class Spares:
         self.unused: tuple[Kernel, Stamps] | None = None
 
     def config(self) -> Config:
-        """The configuration of the open kernel, or of one that does not exist yet."""
+        """Return the configuration of the open kernel, or of a new kernel."""
         return self.unused[0].config if self.unused else Config(data=self.folder / str(next(self.numbers)) / "data")
 
     def close(self) -> None:
@@ -253,7 +253,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 def entry_named(dispatch: Dispatch, name: str) -> ToolEntry:
-    """A tool, or one that HTTP has at a path of its own."""
+    """Return a tool, also of an HTTP path of its own."""
     methods = ((dialect, method.tool) for dialect in dispatch.dialects for method in dialect.rest)
     return dispatch.tools.get(name) or next(ToolEntry(*found) for found in methods if found[1].name == name)
 

@@ -51,7 +51,7 @@ class GetEntities(Struct, forbid_unknown_fields=True):
 
 
 class UpdateEntity(Struct, forbid_unknown_fields=True):
-    """An entity, and what of it changes; what is left out stays."""
+    """Changes of an entity; omitted fields stay."""
 
     db: Database
     id: Annotated[Id, Meta(description="Id of the entity")]

@@ -88,7 +88,7 @@ class GetMemories(Struct, forbid_unknown_fields=True):
 
 
 class UpdateMemory(Struct, forbid_unknown_fields=True):
-    """A memory, and what of it changes; what is left out stays."""
+    """Changes of a memory; omitted fields stay."""
 
     db: Database
     id: Annotated[Id, Meta(description="Id of the memory")]

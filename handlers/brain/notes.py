@@ -61,7 +61,7 @@ class GetNotes(Struct, forbid_unknown_fields=True):
 
 
 class UpdateNote(Struct, forbid_unknown_fields=True):
-    """A note, and what of it changes; what is left out stays."""
+    """Changes of a note; omitted fields stay."""
 
     db: Database
     id: Annotated[Id, Meta(description="Id of the note")]

@@ -203,7 +203,7 @@ class Tenants:
         return [name for name, seat in self._seats.items() if not seat.users]
 
     def _begin_to_close(self, name: str) -> None:
-        """Closes a tenant in a thread; new calls no longer have it, and queued ones are answered first."""
+        """Closes a tenant in a thread; new calls no longer have it, and queued calls are answered first."""
 
         def closed(_task: object) -> None:
             del self._closing[name]

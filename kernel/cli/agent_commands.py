@@ -26,7 +26,7 @@ Each call stands in the console under Calls, with its size; a handoff under the 
 
 
 def prime(arguments: argparse.Namespace, config: Config) -> int:
-    """Print the text of a project for an agent; nothing for an unknown one, as before the first memory."""
+    """Print the text of a project for an agent; nothing for an unknown project, as before the first memory."""
     from kernel.server import app
 
     root = hook_client.project_root(str(arguments.project))

@@ -71,7 +71,7 @@ class Command(NamedTuple):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and propose the nearest word for a misspelt one.
+    """A parser whose errors are one line, and propose the nearest word for a misspelling.
 
     The options of a command are added when they are needed: those of all commands take 10 ms, half a start.
     """

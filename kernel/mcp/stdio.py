@@ -50,7 +50,7 @@ _ATOMIC_WRITE_BYTES = getattr(select, "PIPE_BUF", 0)
 
 
 class StdinReader:
-    """Passes on the lines of a descriptor, stripped and without blank ones; None for a line over the limit."""
+    """Passes on the lines of a descriptor, stripped and without blank lines; None for a line over the limit."""
 
     def __init__(self, fd: int, limit: int, take: Callable[[bytes | None], None]) -> None:
         self._fd = fd

@@ -94,7 +94,7 @@ def compare_actions(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, 
     """The required parameters and defaults of each action of a bundled tool, which its merged schema does not show."""
     arms = {arm.__struct_config__.tag: msgspec.json.schema(arm) for arm in get_args(tool.request)}
     for action in contract.actions:
-        stated = {param.name: param for param in action.params if param.about}  # examples do not show what is required
+        stated = {param.name: param for param in action.params if param.about}  # examples omit required ones
         ours = shapes(arms[action.name], set(stated)) if action.name in arms else {}
         for name in stated.keys() & ours.keys():
             yield from compare_required(stated[name], ours[name], f"{action.name}.{name}")

@@ -30,7 +30,7 @@ class Action(NamedTuple):
 
 
 class Contract(NamedTuple):
-    """One tool; a bundled one has actions, and its parameters are those of all its actions merged."""
+    """Hold a tool; a bundled tool has actions, and its parameters are those of all its actions merged."""
 
     dialect: str
     name: str
@@ -117,7 +117,7 @@ def read_scopes(text: str) -> Iterator[Contract]:
 
 
 def read_action(body: str) -> tuple[tuple[Param, ...], tuple[str, ...]]:
-    """What an action takes and returns; where it has no table, what its examples show stands in for one."""
+    """Return the parameters and results of an action, from its examples if it has no table."""
     given, _, returned = body.partition("**Response:**")
     params = {param.name: param for param in tabled(given)}
     for example in fences(given) if not params else []:

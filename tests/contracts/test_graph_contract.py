@@ -8,7 +8,7 @@ from handlers import graph
 from kernel.mcp.listings import tool_entry
 
 RECORDED = json.loads(Path(__file__).with_name("graph_tools.json").read_text(encoding="utf-8"))
-# What describes an object, or says nothing of a tool that only reads; see the table of deviations.
+# Words that describe an object, or are empty for a tool that only reads; see the table of deviations.
 LEFT_OUT = {"$schema", "$defs", "title"}
 
 

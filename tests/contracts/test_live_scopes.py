@@ -12,7 +12,7 @@ from tests.contracts.seed_texts import HERE, fences, keys, sections
 
 TEXT = (HERE / "scopes.md").read_text(encoding="utf-8")
 LOCK = {"action": "checkout", "file_path": "/path/to/file.ts", "agent_id": "claude-code-1"}
-# What has to be there for a call to be answered as the document shows it, where no earlier call of it is enough.
+# Rows that must be there for a call to be answered as the document shows it, where no earlier call of it is enough.
 BEFORE = {
     ("memory_file_lock", "status"): ("memory_file_lock", LOCK),
     ("memory_file_lock", "force_unlock"): ("memory_file_lock", LOCK),

@@ -26,7 +26,7 @@ from tests.unit.rest_client import RestClient
 Arguments = Mapping[str, Any]
 TOOLS = {tool.name: tool for dialect in app.DIALECTS for tool in dialect.tools}
 METHODS = {method.tool.name: method.tool for dialect in app.DIALECTS for method in dialect.rest}
-# Objects as parameters, with what their own members leave out.
+# Objects as parameters, with omitted members.
 OBJECTS: Mapping[tuple[str, str], Arguments] = {
     ("memory_query", "search"): {
         "scope": {"type": "global"},
@@ -94,7 +94,7 @@ class Twins:
             self.ids = itertools.count(self.count * 1000)
             entry = ToolEntry(*next((d, t) for d in app.DIALECTS for t in d.tools if t.name == name))
             reply: Any = self.runner.run(kernel.dispatch.call(entry, msgspec.json.encode(given), ANONYMOUS_CALLER))
-            kernel.store.write_sync(lambda _tx: None)  # what follows a read, such as a count of access, comes first
+            kernel.store.write_sync(lambda _tx: None)  # the work after a read, such as a count of access, comes first
             found.append(DURATION.sub(b"", reply.body.replace(str(folder).encode(), b"FOLDER")))
         return found
 

@@ -222,7 +222,7 @@ def test_the_pages_list_every_setting_and_command() -> None:
     for cell in re.findall(r"^\| (`[A-Z][^|]*) \|", "\n".join([page, *dialects]), re.MULTILINE):
         first, *others = re.findall(r"`([A-Z_]+)[^`]*`", cell)
         shown |= {first, *others}
-        # `CODE_MEMORY_ENABLE_VEC`, `_FTS`: a short name replaces the end of the first one.
+        # `CODE_MEMORY_ENABLE_VEC`, `_FTS`: a short name replaces the end of the first name.
         shown |= {first.rsplit("_", words)[0] + name for name in others for words in (1, 2)}
     source = (ROOT / "kernel" / "core" / "config.py").read_text(encoding="utf-8")
     settings = {setting.name for dialect in app.DIALECTS for setting in dialect.settings}

@@ -20,7 +20,7 @@ WRONG: dict[str, Any] = {"string": ["a"], "integer": "many", "number": "many", "
 
 
 class WrongCall(NamedTuple):
-    """Arguments of which one is wrong, its name, and texts of which any mends the call."""
+    """Yield arguments with a wrong value, its name, and texts of which any mends the call."""
 
     arguments: dict[str, Any]
     name: str
@@ -54,7 +54,7 @@ def fitting(schema: Schema, root: Schema) -> Any:
 
 
 def wrong_parts(shape: Schema, root: Schema) -> Iterator[tuple[Any, str, tuple[str, ...]]]:
-    """Arrays with a wrong item and objects with a wrong member, their places, and what mends them."""
+    """Arrays with a wrong item and objects with a wrong member, their places, and their remedies."""
     item = plain(shape.get("items", {}), root)
     if item.get("type") in WRONG:
         yield [fitting(item, root), WRONG[item["type"]]], "[1]", (str(item["type"]), *map(str, item.get("enum", ())))

@@ -1,4 +1,4 @@
-"""Calls that change nothing, or say half, are no silent success: each tells what it did not do."""
+"""Calls that change nothing, or say half, are no silent success: each names the undone part."""
 
 from typing import Any
 

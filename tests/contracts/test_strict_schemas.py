@@ -37,7 +37,7 @@ def is_array(node: dict[str, Any]) -> bool:
 
 
 def complaints(schema: Any, path: str) -> Iterator[str]:
-    """What a strict client refuses."""
+    """Return the reasons for which a strict client refuses a schema."""
     for at, node in nodes(schema, path):
         if not KINDS & node.keys():
             yield f"{at}: no type"

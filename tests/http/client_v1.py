@@ -1,6 +1,6 @@
 """The first generation of the official client, as a program of its own: `client_v1.py URL` ends with 0 if all is well.
 
-It runs in an environment with that client and nothing of ours, so it says in plain words what it expects.
+It runs in an environment with that client and nothing of ours, so it states its expectations in plain words.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false

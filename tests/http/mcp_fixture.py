@@ -144,7 +144,7 @@ def shout(tx: Any, request: Nothing) -> EchoResult:
 
 
 def report(tx: Any, request: Words, turn: Interaction) -> EchoResult:
-    """Reports three steps, one of them backwards, and logs at two levels."""
+    """Reports three steps, the last backwards, and logs at two levels."""
     turn.progress(1, 3, "one")
     turn.progress(0, 3, "back")
     turn.progress(float("nan"), None, None)
@@ -351,7 +351,7 @@ def unlocked(dispatch: Dispatch) -> AccessControl:
 
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
-    """Both dialects on /mcp and the plain one on /mcp/plain, by uvicorn in a thread."""
+    """Serve both dialects on /mcp and the plain dialect on /mcp/plain, by uvicorn in a thread."""
     with opened(folder, FIRST, SECOND) as dispatch, opened(folder, PLAIN) as plain:
         both = Endpoint(profiles(lambda tools, reach: service(dispatch, tools, reach)), LIMITS, unlocked(dispatch))
         alone = Endpoint(profiles(lambda tools, reach: service(plain, tools, reach)), LIMITS, unlocked(plain))

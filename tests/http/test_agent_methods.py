@@ -1,4 +1,4 @@
-"""What agents get over MCP beside tools: prompts, completions, skills, instructions, a question before deletions."""
+"""Offers to agents over MCP beside tools: prompts, completions, skills, instructions, a question before deletions."""
 
 import hashlib
 from collections.abc import Iterator

@@ -156,7 +156,7 @@ def test_stream_ends_within_a_second_of_the_revocation_of_its_key(tmp_path: Path
             api_keys.revoke(server.data, api_keys.parse(key), utc_now())
             revoked = time.monotonic()
             assert stream.event() is None
-            assert time.monotonic() - revoked < 1.5  # a second, and what a busy machine adds
+            assert time.monotonic() - revoked < 1.5  # a second, and the delay of a busy machine
         assert server.ask("GET", "/ui/live", headers={"cookie": cookie}).status == 303
 
 

@@ -1,4 +1,4 @@
-"""What each page of the console adds to lists: clients, checks, links, versions of a time, the chain of the audit."""
+"""The pages of the console beside lists: clients, checks, links, versions of a time, the chain of the audit."""
 
 import asyncio
 import csv

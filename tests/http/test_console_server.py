@@ -71,7 +71,7 @@ def ui(port: int, *options: str, typed: str | None = None, **environment: str) -
 
 
 class Browser(NamedTuple):
-    """A program that notes what it is told to open."""
+    """Make a program that notes the address it should open."""
 
     opened: Path
     variables: dict[str, str]

@@ -1,4 +1,4 @@
-"""What is erased, on the command line, over HTTP or in the console, leaves no byte of its text behind, and its receipt
+"""Erased memories, on the command line, over HTTP or in the console, leaves no byte of its text behind, and its receipt
 stands in the audit.
 """
 

@@ -1,4 +1,4 @@
-"""Whatever a person is shown can be forgotten and brought back: on the command line, in the console, over REST."""
+"""Every shown memory can be forgotten and brought back: on the command line, in the console, over REST."""
 
 import json
 import re
@@ -48,7 +48,7 @@ DERIVED = {"brain_query", "notes_file"}  # the log of queries, and times of file
 
 
 class Undone(NamedTuple):
-    """What a surface answered: whether it was done, the number of the call, and the words."""
+    """Hold the answer of a surface: whether it was done, the number of the call, and the words."""
 
     done: bool
     call: int

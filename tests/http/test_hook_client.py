@@ -1,4 +1,4 @@
-"""`quipu hook EVENT --client NAME` as a process: what it imports and sends, and that it is silent whatever fails."""
+"""`quipu hook EVENT --client NAME` as a process: its imports, its requests, and its silence after every failure."""
 
 import json
 import os
@@ -47,9 +47,9 @@ def run(event: str, given: bytes, *more: str, folder: Path = ROOT, **environment
 
 
 class Stub:
-    """A server that proves itself by a secret, keeps what it then receives and does one thing.
+    """A server that proves itself by a secret, keeps the later requests and does one thing.
 
-    A stranger has no secret, and keeps whatever it receives.
+    A stranger has no secret, and keeps all requests.
     """
 
     def __init__(self, act: Callable[[socket.socket], object], secret: str = TOKEN) -> None:
@@ -278,7 +278,7 @@ def test_nothing_leaves_the_machine_unencrypted(url: str) -> None:
 
 
 def test_neither_the_kernel_nor_slow_modules_are_imported(tmp_path: Path) -> None:
-    """What `quipu hook` of the wheel imports: its own module, and of the library what the event needs."""
+    """The imports of `quipu hook` of the wheel: its own module, and of the library what the event needs."""
     package = tmp_path / "quipu_memory"
     package.mkdir()
     for name in (

@@ -1,4 +1,4 @@
-"""The MCP App of recall over HTTP: what tools, capabilities and resources say of it, in both eras."""
+"""The MCP App of recall over HTTP: its mention in tools, capabilities and resources, in both eras."""
 
 import json
 from collections.abc import Iterator

@@ -197,7 +197,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
 
 
 async def verdict(app: Any, body: Any, headers: Any) -> tuple[int, Any]:
-    """Status, and the error code or what kind of body there is."""
+    """Status, and the error code or the kind of the body."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent: list[Any] = []
     waiting = [{"type": "http.request", "body": data, "more_body": False}]

@@ -44,7 +44,7 @@ def answered(make: Any, /, kind: str = "complete", cache: dict[str, Any] | None 
 
 
 def failed(make: Any, code: int, reason: str, data: Any = None) -> Answer:
-    """An error in either era; only the modern one has a status of its own."""
+    """An error in either era; only the modern era has a status for it."""
     return Answer(200 if make is legacy else protocol.MODERN.http.get(code, 200), error(code, reason, data))
 
 

@@ -69,7 +69,7 @@ class Pipe:
         return json.loads(self.incoming.readline())
 
     def end(self, then: Callable[[], None] = lambda: None) -> list[Any]:
-        """Closes our end and does what comes `then`; what is still received until the server has closed its own."""
+        """Closes our end and does `then`; returns the input until the server has closed its own."""
         if self._out >= 0:
             os.close(self._out)
             self._out = -1
@@ -190,7 +190,7 @@ NEW = {"entities": [{"name": "a", "entityType": "t", "observations": []}]}
 
 
 def answered(folder: Path, *sent: Any) -> list[Any]:
-    """What a server of `graph` says to some requests and notifications, each sent after the answer of the one before:
+    """The answers of a server of `graph` to some requests and notifications, each sent after the answer before:
     ids of answers, and methods and parameters of notifications.
     """
     found = list[Any]()

@@ -165,7 +165,7 @@ def accepted(method: str, version: str, params: dict[str, Any] | None) -> bool:
 
 
 def refused(answer: Any) -> bool:
-    """Whether the params were refused as such, not for what they name."""
+    """Whether the params were refused as such, not for the thing that they name."""
     code = answer.body.get("error", {}).get("code")
     return (code in (-32600, -32602) and "nvalid params" in answer.body["error"]["message"]) or code == -32600
 

@@ -1,4 +1,4 @@
-"""The commands for memories beside a server and without it, and what /memories answers to whom."""
+"""The commands for memories beside a server and without it, and the answers of /memories by caller."""
 
 import http.client
 import json
@@ -73,7 +73,7 @@ def quipu(data: Path, *arguments: str, given: bytes = b"", **changes: str) -> tu
 
 
 def told(data: Path) -> list[tuple[int, str, str]]:
-    """What the story prints, without what differs from run to run."""
+    """Return the output of the story without parts that differ from run to run."""
     found = list[tuple[int, str, str]]()
     for words in STORY:
         status, *texts = quipu(data, *words)

@@ -322,7 +322,7 @@ def exchanged(port: int, request: bytes) -> tuple[int, list[str]]:
 
 
 def request_line(server: Server, id_: str) -> dict[str, Any]:
-    """The line of a request; there is one."""
+    """Return the only line of a request."""
 
     def lines() -> list[dict[str, Any]]:
         every = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]

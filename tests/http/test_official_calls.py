@@ -1,4 +1,4 @@
-"""The official client calls every tool of every dialect, with and without null for what it leaves out."""
+"""The official client calls every tool of every dialect, with and without null for omitted parameters."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ DIALECTS = ",".join(dialect.name for dialect in app.DIALECTS)
 
 
 def strict(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as a client sends them for which every property is required: null for what is not given."""
+    """The arguments as a client sends them for which every property is required: null for omitted parameters."""
     return {**dict.fromkeys(tool.input_schema["properties"]), **given}
 
 

@@ -49,7 +49,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def progress_of(target: Any, mode: str, tool: str, arguments: dict[str, Any]) -> Steps:
-    """What a call reports on its way."""
+    """Return the progress reports of a call."""
     steps: Steps = []
 
     async def step(progress: float, total: float | None, message: str | None) -> None:

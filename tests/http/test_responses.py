@@ -1,4 +1,4 @@
-"""Framing of responses: HEAD, pipelined, after 100 Continue, empty, and to what is not HTTP."""
+"""Framing of responses: HEAD, pipelined, after 100 Continue, empty, and to bytes that are not HTTP."""
 
 import http.client
 import socket

@@ -24,7 +24,7 @@ ASKED = json.dumps({"path": "absent"}).encode()
 
 
 async def asked(front: serve.StartupGate, method: str, path: str, body: bytes = b"") -> list[dict[str, Any]]:
-    """What the front answers to one request."""
+    """Return the answer of the front to one request."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

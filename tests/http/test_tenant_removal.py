@@ -19,7 +19,7 @@ TENANTS = ("acme", "beta", "gamma")
 
 
 class House:
-    """A server with keys, and what it answers."""
+    """Start a server with keys."""
 
     def __init__(self, server: Server, data: Path, secrets: dict[str, str]) -> None:
         self._server = server

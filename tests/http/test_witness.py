@@ -1,4 +1,4 @@
-"""What hooks and the terminal say of the files that memories name, in a checkout as it is."""
+"""The words of hooks and the terminal on the files that memories name, in a checkout as it is."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Several workers are one server: what one stores, counts or refuses, the others know in the next call.
+"""Several workers are one server: the others know of each write, count and refusal of one in the next call.
 
 WORKER_WRITES sets how many writes of one worker are looked for through another (30 by default).
 """
@@ -148,7 +148,7 @@ def key_of(data: Path, name: str) -> tuple[str, bytes]:
 
 
 def statuses(peers: Collection[Peer], call: bytes) -> list[int]:
-    """What each of them is answered."""
+    """Return the answer to each of them."""
     for peer in peers:
         peer.send(call)
     return [peer.answer()[0] for peer in peers]

@@ -29,7 +29,7 @@ class Shell:
         return self._capture.readouterr().out
 
     def bring(self, source: Path, *options: str) -> dict[str, Any]:
-        """The result of an import of a source that says what it is."""
+        """The result of an import of a source whose kind is detected."""
         return json.loads(self.run("import", str(source), *options, "--json"))
 
     def bring_kind(self, kind: str, source: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ Make = Callable[[Path], Path]
 
 
 class Given(NamedTuple):
-    """A source: how it is made in a folder, the kind that is found in it, and what an import counts."""
+    """A source: how it is made in a folder, the kind that is found in it, and the counts of its import."""
 
     make: Make
     kind: str
@@ -76,7 +76,7 @@ def text_files(name: str, files: Mapping[str, str]) -> Make:
 
 
 def engram_database(folder: Path) -> Path:
-    """A database with the tables of engram, and what a test needs of their columns."""
+    """A database with the tables of engram, and the columns that a test needs."""
     file = folder / "engram.sqlite"
     db = apsw.Connection(str(file))
     db.execute(

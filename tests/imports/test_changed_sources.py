@@ -1,4 +1,4 @@
-"""A source that has changed updates what was imported, as a version with history, unless somebody edited it here."""
+"""A changed source updates the imported memories, as a version with history, unless somebody edited it here."""
 
 import json
 from collections.abc import Callable

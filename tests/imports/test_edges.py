@@ -1,4 +1,4 @@
-"""What sources hold that is easily lost, mixed up or let through."""
+"""Parts of sources that are easily lost, mixed up or let through."""
 
 import hashlib
 import json
@@ -259,7 +259,7 @@ def test_a_bare_year_of_front_matter_is_the_beginning_of_it(created: str, shell:
 
 
 def rows_and_documents(shell: Shell) -> list[bytes]:
-    """What an export holds, without the history, in which an undone change stays."""
+    """Return the content of an export without the history, in which an undone change stays."""
     return [line for line in shell.export().read_bytes().splitlines() if line.startswith((b'{"table"', b'{"doc"'))]
 
 

@@ -1,6 +1,6 @@
 """Every text that `quipu show` shows is found by its words, read whole by recall, and part of each export.
 
-What can be shown is made by the tools that write, called with the arguments that their schemas describe. So a new kind
+The shown texts are made by the tools that write, called with the arguments that their schemas describe. So a new kind
 of memory is among them as soon as a tool makes it.
 """
 
@@ -28,7 +28,7 @@ from kernel.server.app import Kernel
 from tests.conftest import Call
 from tests.imports.harness import Shell
 
-# What is no text of its own; a parameter of another name that takes text gets words of its own.
+# Parameters that are no text of their own; a parameter of another name that takes text gets words of its own.
 VALUES: dict[str, Any] = {
     "db": "core",
     "scopeType": "global",
@@ -147,7 +147,7 @@ def made(
 
 @dataclass
 class Made:
-    """A store, and what the tools have put there."""
+    """Make a store with memories of every tool."""
 
     kernel: Kernel
     call: Call
@@ -197,7 +197,7 @@ def test_every_text_that_is_shown_is_found_and_read_and_exported(made: Made, run
 
 
 def missing_from_recall(made: Made, memory: tuple[str, str, str], texts: list[str]) -> Iterator[str]:
-    """What of the shown texts is not found by its words, singly and in pairs, or not read by its id."""
+    """Return the shown texts that are not found by their words, singly and in pairs, or not read by its id."""
     space, scope, key = memory
     id_, words = f"{space}/{key}", words_of(made, "\n".join(texts))
     assert words, f"{id_}: no text of its own"
@@ -241,7 +241,7 @@ DEPLOY = (
     "Step 1: run kamal deploy. Step 2: watch the zebra dashboard.\n"
 )
 INVOICES = "---\ndescription: When invoices are made\n---\nThe ostrich job makes invoices at midnight.\n"
-# Of each program: its files, what is asked, and words of the body below the description.
+# Of each program: its files, the question, and words of the body below the description.
 DESCRIBED: dict[str, tuple[dict[str, str], str, str]] = {
     "claude-code": (
         {"memory/MEMORY.md": "- [a list](deploy_guide.md)\n", "memory/deploy_guide.md": DEPLOY},
@@ -373,7 +373,7 @@ def test_members_of_cogx_that_become_no_memory_are_named(shell: Shell, tmp_path:
 
 
 def told(page: Path) -> tuple[str, str, str, list[str], list[str]]:
-    """What a page says, without where it comes from."""
+    """Return the text of a page without its origin."""
     head, body = parsed(page)
     points = [point for point in head.get("key_points", []) if not point.startswith("source: ")]
     return head["title"], head.get("description", ""), body.strip(), head.get("tags", []), points

@@ -1,4 +1,4 @@
-"""Exports as programs write them: folders, archives and states; questions without text, and what no person has said."""
+"""Exports as programs write them: folders, archives and states; questions without text, and messages of no person."""
 
 import gzip
 import json

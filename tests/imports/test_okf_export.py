@@ -24,7 +24,7 @@ BROUGHT = ("mem0", "claude-mem", "server-memory", "basic-memory", "rules", "lett
 
 @pytest.fixture
 def bundle(shell: Shell, tmp_path: Path) -> Path:
-    """A bundle of memories of several dialects, one of which holds what Markdown and YAML would take for theirs."""
+    """A bundle of memories of several dialects, some with syntax of Markdown and YAML."""
     for number, name in enumerate(BROUGHT):
         (tmp_path / str(number)).mkdir()
         shell.bring(SOURCES[name].make(tmp_path / str(number)))

@@ -1,4 +1,4 @@
-"""Each source of an import: what it counts, that a second run adds nothing, and that undo leaves no trace."""
+"""Each source of an import: its counts, that a second run adds nothing, and that undo leaves no trace."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The calls on which project-brain and the dialect `brain` are compared: searches, notes, and what only one takes."""
+"""The calls on which project-brain and the dialect `brain` are compared: searches, notes, and their differences."""
 
 from tests.originals.brain_calls import CORE, fact
 from tests.originals.originals import Call, each

@@ -1,4 +1,4 @@
-"""What two programs answered to the same call, difference by difference."""
+"""The answers of two programs to the same call, difference by difference."""
 
 import json
 import re
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 IDENTIFYING = ("id", "name", "title", "path", "content")
-NEAR = 1e-4  # scores depend on the age of what was written a moment ago
+NEAR = 1e-4  # scores depend on the age of a recent row
 NUMBERED = re.compile(r"(?:\w+_)?id")  # ids that a database counts
 BARE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 class Answer(NamedTuple):
-    """What came back: whether as an error, in which layout, with which structured content, and what it says."""
+    """Hold an answer: whether it is an error, its layout, its structured content and its text."""
 
     refused: bool
     layout: str
@@ -91,7 +91,7 @@ def found(body: Any, path: str) -> Any:
 
 
 def decoded(texts: Sequence[str]) -> Any:
-    """The one text, decoded where it is JSON; a list of texts where there is not one."""
+    """The one text, decoded where it is JSON; a list of several texts."""
     if len(texts) != 1:
         return list(texts)
     try:
@@ -123,7 +123,7 @@ def differences(original: Answer, ours: Answer) -> Iterator[Difference]:
 
 
 def failed(body: Any) -> bool:
-    """Whether it says that it is an error, whatever the protocol says."""
+    """Whether it says that it is an error, despite the protocol."""
     return isinstance(body, dict) and "error" in body
 
 
@@ -145,7 +145,7 @@ def compared(original: Any, ours: Any, at: str) -> Iterator[Difference]:
 
 
 def compared_lists(original: Sequence[Any], ours: Sequence[Any], at: str) -> Iterator[Difference]:
-    """The items by position, or, where the same items are in another order, the order and the items by what names
+    """The items by position, or, where the same items are in another order, the order and the items by their names
     them."""
     if len(original) != len(ours):
         yield Difference(at, "length", short(original), short(ours))

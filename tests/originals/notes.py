@@ -81,7 +81,7 @@ CALLS = (
     ),
     *each("memory_sync", {}),
     *each("memory_recall", {"isAll": True}, {"query": "deploy", "type": "search"}),
-    # What one takes and the other refuses.
+    # Arguments that one accepts and the other refuses.
     *each(
         "memory_remember",
         DEPLOY,

@@ -1,4 +1,4 @@
-"""The original programs of the dialects, and what they and Quipu answer to the same calls on empty stores."""
+"""The original programs of the dialects, and their answers beside those of Quipu to the same calls on empty stores."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Call(NamedTuple):
-    """A tool, its arguments, in which `$name` is a kept value, and what is kept of the answer: names and paths."""
+    """A tool, its arguments, in which `$name` is a kept value, and the kept parts of the answer: names and paths."""
 
     tool: str
     arguments: Mapping[str, Any] = {}
@@ -65,11 +65,11 @@ def expression(pattern: str) -> re.Pattern[str]:
 
 
 class Original(NamedTuple):
-    """An original: where its source is, how it is set up, the calls, and the rules for what differs.
+    """An original: where its source is, how it is set up, the calls, and the rules for differences.
 
     `settings` are variables of its environment, `ours` those of the server beside it; `{data}` in them is a folder of
     its own with an empty folder `project`. `ids` is the form of the ids that either of the two makes. `recordable`
-    takes out of an answer what is not to be copied. Some originals end when they are started for the first time, and
+    takes uncopied texts out of an answer. Some originals end when they are started for the first time, and
     need more `starts`.
     """
 
@@ -94,7 +94,7 @@ class Original(NamedTuple):
         return HERE / "answers" / f"{self.dialect.name}.json"
 
     def names(self) -> list[str]:
-        """What each call is called: the tool and its arguments, numbered where they repeat."""
+        """Return the name of each call: the tool and its arguments, numbered where they repeat."""
         count: Counter[str] = Counter()
         names = []
         for call in self.calls:
@@ -115,13 +115,13 @@ class Original(NamedTuple):
         return rows[0]
 
     def of_row(self, rule: Rule, tool: str) -> bool:
-        """Whether the row of a rule is one of this tool; a rule that names calls may be about what follows from it."""
+        """Whether the row of a rule is one of this tool; a rule that names calls may be about its consequences."""
         tools = self.row(rule).tools
         return rule.calls != "*" or tools.startswith("every tool") or tool in tools.split(", ")
 
 
 def answers(original: Original, scratch: Path) -> tuple[list[Answer], list[Answer]]:
-    """What the original answers, or has answered, and what Quipu answers."""
+    """Return the answers of the original, live or recorded, and those of Quipu."""
     own = scratch / "ours"
     (own / "project").mkdir(parents=True)
     settings = {name: value.format(data=own) for name, value in original.ours.items()}
@@ -136,7 +136,7 @@ def answers(original: Original, scratch: Path) -> tuple[list[Answer], list[Answe
 
 
 def run(original: Original, command: str, scratch: Path) -> list[Answer]:
-    """What the original answers; its log is not shown."""
+    """Return the answers of the original; its log is not shown."""
     data, folder = scratch / "original", scratch / "folder"
     (data / "project").mkdir(parents=True)
     folder.mkdir()
@@ -157,7 +157,7 @@ def parameters(original: Original, command: str, data: Path, folder: Path) -> St
 
 
 async def asked(target: Any, folders: tuple[Path, Path], original: Original) -> list[Answer]:
-    """What a server answers to the calls, one after the other."""
+    """Return the answers of a server to the calls, one after the other."""
     names = Names(original.ids, *map(str, folders))
     found = []
     async with Client(target, mode="legacy") as client:
@@ -180,7 +180,7 @@ async def result(client: Client, tool: str, arguments: Mapping[str, Any]) -> tup
 
 
 def record(original: Original, found: Sequence[Answer]) -> None:
-    """Keeps what the original answered, for those who have only this repository."""
+    """Keeps the answers of the original, for those who have only this repository."""
     kept = [answer._replace(body=original.recordable(answer.body)) for answer in found]
     lines = [
         f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(answer, ensure_ascii=False)}"
@@ -191,7 +191,7 @@ def record(original: Original, found: Sequence[Answer]) -> None:
 
 
 def read(original: Original) -> list[Answer]:
-    """What the original answered when it was recorded, at the same calls."""
+    """Return the recorded answers of the original, at the same calls."""
     recorded = json.loads(original.recorded.read_text(encoding="utf-8"))
     assert list(recorded) == original.names(), f"the calls have changed: record {original.dialect.name} again"
     return [Answer(*answer) for answer in recorded.values()]

@@ -52,7 +52,7 @@ CALLS = (
         {},
     ),
     *each("clear_memory", {}, {}),
-    # What one takes and the other refuses.
+    # Arguments that one accepts and the other refuses.
     *each(
         "add_memory",
         {"path": "v1..2", "content": "x"},

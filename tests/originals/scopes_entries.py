@@ -86,7 +86,7 @@ def entries(tool: str, row: str, label: str, text: str) -> Iterator[Call]:
 
 
 def strays(tool: str, row: str, label: str, text: str) -> Iterator[Call]:
-    """What the original writes and `scopes` refuses, or the other way round."""
+    """Return the writes that either the original or `scopes` refuses."""
     plain = {label: "x", text: "y"}
     yield from acts(
         tool,

@@ -153,7 +153,7 @@ CALLS = (
     *each("diagnostics", {}),
     *each("maintenance", {"action": "purge_all", "confirm": True}),
     *each("get_context_graph", {}),
-    # What one stores and the other refuses, with ids that differ from here on.
+    # Rows that one stores and the other refuses, with ids that differ from here on.
     *each("remember", {"content": WORDS, "session_id": "two"}, {"content": WORDS, "session_id": "three"}),
     Call(
         "remember", {"content": "for (x) { open('y') } at https://example.org/a", "session_id": "four"}, {"web": "id"}

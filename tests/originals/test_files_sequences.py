@@ -1,6 +1,6 @@
 """Random sequences of commands: the vendor's local memory tool and the dialect `files` answer and keep the same.
 
-What the table of deviations names is taken out of the answers, or does not come up. `make originals` installs the SDK;
+Parts in the table of deviations are taken out of the answers, or does not come up. `make originals` installs the SDK;
 SEQUENCES lengthens the run.
 """
 
@@ -85,7 +85,7 @@ def command(source: random.Random) -> dict[str, Any]:
 
 
 def comparable(text: str, kind: str) -> str:
-    """An answer without what rows of the table of deviations name."""
+    """Return an answer without the parts in the table of deviations."""
     text = text.removeprefix("Error: ").replace(" and node_modules:", ":")
     if kind == "view" and text.startswith("Here're the files"):
         header, top, *lines = text.split("\n")

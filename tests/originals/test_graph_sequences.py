@@ -107,7 +107,7 @@ def said(side: Original | Ours, tool: str, arguments: object) -> Said:
 
 
 def some(source: random.Random, values: list[str], most: int = 3) -> list[str]:
-    """Different values: what the original makes of equal ones in one call is a deviation."""
+    """Different values: the result of the original for equal ones in one call is a deviation."""
     return source.sample(values, source.randint(0, most))
 
 

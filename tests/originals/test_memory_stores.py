@@ -88,7 +88,7 @@ def timeless(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def memory(found: Any, path: str, text: str, *, whole: bool) -> dict[str, Any]:
-    """The object that a memory has to be, with the ids of what was found."""
+    """The object that a memory has to be, with the ids of the hits."""
     return {
         "type": "memory",
         "id": found["id"],

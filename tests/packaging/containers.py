@@ -15,7 +15,7 @@ from tests.reliability.server_process import ROOT, free_port, until
 LATEST, EDGE, BASE = "localhost/quipu:latest", "localhost/quipu:edge", "localhost/quipu-base"
 USER = 65532
 _REASON = ROOT / "build" / "container.skipped"
-# What a container may at most: no writing but to its data and a small /tmp that nothing may run from, no rights.
+# The most that a container may do: no writing but to its data and a small /tmp that nothing may run from, no rights.
 CONFINED = (
     "--read-only",
     "--tmpfs",
@@ -75,7 +75,7 @@ class Container(Running):
         return super().healthy()
 
     def inspect(self, what: str) -> str:
-        """A piece of what podman knows of it."""
+        """Return a part of its state as podman has it."""
         return podman("inspect", "--format", what, self.id).stdout.strip()
 
     def stop(self) -> int:
@@ -91,7 +91,7 @@ class Container(Running):
 
 @contextmanager
 def contained(image: str, data: Path, *options: str, port: int = 7847) -> Iterator[Container]:
-    """A healthy container, gone at the end of the block whatever happens."""
+    """A healthy container, gone at the end of the block in any case."""
     container = Container(image, data, *options, port=port)
     try:
         until(container.healthy, f"a container of {image}")

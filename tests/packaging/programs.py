@@ -1,4 +1,4 @@
-"""What is shipped, run as its users run it: any command that begins like `quipu`, on a port of its own."""
+"""The shipped programs, run as its users run it: any command that begins like `quipu`, on a port of its own."""
 
 import os
 import subprocess
@@ -13,13 +13,13 @@ _OURS = ("HOST", "PORT", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LISTEN_FDS", 
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment without what would change a server."""
+    """This process's environment without settings of a server."""
     kept = {name: value for name, value in os.environ.items() if name not in _OURS and not name.startswith("QUIPU_")}
     return {**kept, **more}
 
 
 class Running:
-    """A server that answers on `port`, in whatever it runs."""
+    """A server that answers on `port`, in any environment."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -86,7 +86,7 @@ class Program(Running):
 
 @contextmanager
 def running(command: Sequence[str], data: Path | str, log: Path | None = None, **more: str) -> Iterator[Program]:
-    """A healthy server of `command`, gone at the end of the block whatever happens."""
+    """A healthy server of `command`, gone at the end of the block in any case."""
     server = Program(command, data, log or Path(f"{data}.log"), **more)
     try:
         until(server.healthy, f"{command[0]} on port {server.port}")

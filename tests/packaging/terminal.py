@@ -38,7 +38,7 @@ class Terminal:
         os.close(screen)
 
     def pieces(self) -> Iterator[str]:
-        """What it prints from now on, piece by piece as it comes."""
+        """Yield its output from now on, piece by piece as it comes."""
         while more := self._read():
             yield more.decode(errors="replace")
 
@@ -58,7 +58,7 @@ class Terminal:
         os.write(self._keyboard, _CTRL_C)
 
     def rest(self) -> tuple[str, int]:
-        """What it prints from now on, and its exit status."""
+        """Return its output from now on, and its exit status."""
         shown = b""
         while more := self._read():
             shown += more

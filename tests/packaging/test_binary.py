@@ -63,7 +63,7 @@ def confined(root: Path, data: Path, program: str) -> list[str]:
 
 
 def unpacked(folder: Path) -> list[Path]:
-    """What lies where the file unpacks itself."""
+    """Return the files in the folder into which the file unpacks itself."""
     return sorted(folder.iterdir())
 
 

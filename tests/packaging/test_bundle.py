@@ -1,4 +1,4 @@
-"""What is said of a release to those who install it: the manifest of the bundle, and server.json."""
+"""The description of a release for those who install it: the manifest of the bundle, and server.json."""
 
 import hashlib
 import importlib.util

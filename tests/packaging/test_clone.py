@@ -1,4 +1,4 @@
-"""A clone: `make run` installs what running needs, and `.venv/bin/quipu` is the command, called from anywhere."""
+"""A clone: `make run` installs the needs of a run, and `.venv/bin/quipu` is the command, called from anywhere."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The images run with next to no rights, alone, in a pod and as what systemd starts at the first connection."""
+"""The images run with next to no rights, alone, in a pod and as a unit that systemd starts at the first connection."""
 
 import http.client
 import os

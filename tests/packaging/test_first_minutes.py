@@ -1,4 +1,4 @@
-"""The first ten minutes of a newcomer in two terminal windows, compared as a whole with what was recorded: with clients
+"""The first ten minutes of a newcomer in two terminal windows, compared as a whole with the recording: with clients
 and keys, and with memories on the command line.
 
 The recording is the script too: `$ ` begins a command, `2$ ` one that goes on in the second window until `2^C`. After a
@@ -64,7 +64,7 @@ class Newcomer:
         }
 
     def types(self, line: str) -> str:
-        """What a line of the recording makes the terminals show, without what differs from run to run."""
+        """Return the output for a line of the recording without parts that differ from run to run."""
         marker, _, command = line.partition(" ")
         if marker == "$":
             return self._ended(self._window(command))

@@ -1,4 +1,4 @@
-"""The wheel takes one name in site-packages, is small, and works whatever else is installed beside it."""
+"""The wheel takes one name in site-packages, is small, and works beside any other package."""
 
 import re
 import subprocess
@@ -34,7 +34,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of other people with top-level packages of our names, one of which it imports whenever Python starts."""
+    """A wheel of other people with top-level packages of our names, which it imports whenever Python starts."""
     built = tmp_path_factory.mktemp("rival") / "rival-1.0-py3-none-any.whl"
     files = {f"{name}/__init__.py": f"RIVAL = {name!r}\n" for name in RIVALS}
     files["rival.pth"] = "import kernel, handlers\n"
@@ -49,7 +49,7 @@ def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: Sequence[str], folder: Path, **more: str) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     done = subprocess.run(command, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -92,7 +92,7 @@ def test_it_runs_where_others_have_the_same_names_and_have_them_first(wheel: Pat
 
 
 def test_a_hook_of_the_wheel_imports_nothing_of_the_server(wheel: Path, tmp_path: Path) -> None:
-    """No server listens there, so that it prints nothing; `-X importtime` names what was imported."""
+    """No server listens there, so that it prints nothing; `-X importtime` names the imports."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     start = [sys.executable, "-X", "importtime", "-c", "from quipu_memory.__main__ import main; main()", "hook"]

@@ -1,4 +1,4 @@
-"""Calls of a kernel by tool name, and what they leave in the database."""
+"""Calls of a kernel by tool name, and their rows in the database."""
 
 import asyncio
 import threading
@@ -40,7 +40,7 @@ def chain_is_whole(kernel: Kernel) -> bool:
 
 
 class Load:
-    """Callers that write until they are stopped, and what each was answered."""
+    """Callers that write until they are stopped, and the answers to each."""
 
     def __init__(self, kernels: list[Kernel]) -> None:
         self.answers: dict[str, Reply] = {}
@@ -71,7 +71,7 @@ class Load:
             thread.join()
 
     def check(self, held: list[str]) -> None:
-        """What was answered is there; what was refused is not, unless the answer says that it is not known."""
+        """Answered writes are there; refused writes are not, unless the answer says that it is not known."""
         kept = set(held)
         done = {path for path, reply in self.answers.items() if reply.fault is None}
         refused = {path: reply.body.decode() for path, reply in self.answers.items() if reply.fault is not None}

@@ -35,7 +35,7 @@ def programs() -> Path:
 
 
 class Cluster:
-    """A database server of its own, which can be killed and started again; it may follow the one of an address."""
+    """A database server of its own, which can be killed and started again; it may follow that of an address."""
 
     def __init__(self, folder: Path, follows: str = "") -> None:
         self.data = folder / "data"
@@ -88,7 +88,7 @@ class Cluster:
         return self._server.pid
 
     def kill(self) -> None:
-        """Ends the server as a power cut of its process would; what it has started ends by itself."""
+        """Ends the server as a power cut of its process would; its own processes end by themselves."""
         assert self._server is not None
         self._server.kill()
         self._server.wait()

@@ -45,7 +45,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[str], Kernel]]:
             folder = tmp_path / f"opened{next(numbers)}"
             kernel = open_kernel(Config(data=folder, store=address, model=None))
             stack.callback(kernel.store.close)
-            kernel.store.write_sync(lambda _tx: None)  # after what is written at the start
+            kernel.store.write_sync(lambda _tx: None)  # after the writes of the start
             return kernel
 
         yield another

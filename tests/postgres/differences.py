@@ -1,4 +1,4 @@
-"""Tests of the handlers and of the wire that look into the file of SQLite, or at what PostgreSQL does differently."""
+"""Tests of the handlers and of the wire that look into the file of SQLite, or at differences of PostgreSQL."""
 
 import pytest
 

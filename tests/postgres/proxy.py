@@ -6,7 +6,7 @@ from contextlib import suppress
 from enum import Enum
 
 _COMMIT = b"COMMIT\0"
-_OF_A_WRITER = b"SET LOCAL synchronous_commit"  # what reads, and looks for keys, commits too
+_OF_A_WRITER = b"SET LOCAL synchronous_commit"  # readers and the look for keys commit too
 _WAIT_SECONDS = 30.0
 
 
@@ -25,7 +25,7 @@ class _Link:
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         self.client = client
         self.server = server
-        self.muted = False  # what the database says is not passed on
+        self.muted = False  # answers of the database are not passed on
         self.answered = threading.Event()
         self.writing = False
 
@@ -37,7 +37,7 @@ class _Link:
 
 
 class Proxy:
-    """Listens on a port of the loopback address and passes on what comes."""
+    """Listens on a port of the loopback address and passes on all bytes."""
 
     def __init__(self, port: int) -> None:
         self.target = port

@@ -41,7 +41,7 @@ def placed(config: Config) -> Config:
 
 
 def forget_tenants(address: str) -> None:
-    """Renames all tenants, so that the next use of a name begins with an empty one."""
+    """Renames all tenants, so that the next use of a name begins with an empty tenant."""
     with connect(address) as db:
         if db.execute("SELECT to_regclass('quipu.directory')::text").fetchone()[0] is not None:
             db.execute("UPDATE quipu.directory SET name = name || ' ' || id WHERE name NOT LIKE '% %'")

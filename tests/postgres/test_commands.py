@@ -1,4 +1,4 @@
-"""Commands on a tenant in PostgreSQL: exports and imports as on a file, and what works on files refused by name."""
+"""Commands on a tenant in PostgreSQL: exports and imports as on a file, and commands for files refused by name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""No answered write is lost, doubled or half there, whatever is killed or cut: the database, its processes, a server,
+"""No answered write is lost, doubled or half there, after every kill and cut: the database, its processes, a server,
 a connection around a COMMIT.
 
 POSTGRES_KILL_ROUNDS sets how often that happens, over all kinds (14 by default).
@@ -45,7 +45,7 @@ class Scene:
             os.kill(pid, signal.SIGKILL)
 
     def end_backends(self) -> None:
-        """What an administrator does, or a fail-over: all sessions end."""
+        """Act as an administrator or a fail-over: all sessions end."""
         with stores.connect(self.database) as admin:
             admin.execute(f"SELECT pg_terminate_backend(pid) FROM ({_BACKENDS}) AS b")
 

@@ -1,4 +1,4 @@
-"""A commit that was not answered is in doubt: the answer says what became of it, or that nobody knows."""
+"""A commit that was not answered is in doubt: the answer states its outcome, or that nobody knows."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a client hears over HTTP while the database is away, locked, slow, or only a standby."""
+"""The answers to a client over HTTP while the database is away, locked, slow, or only a standby."""
 
 import re
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def heard(answer: httpx.Response) -> tuple[int, str | None, str]:
-    """Status, when to try again, and the message, whatever the form of the dialect."""
+    """Status, when to try again, and the message, in the form of any dialect."""
     found = re.search(r'message"?: ?"?([^"\n]+)', answer.text)
     return answer.status_code, answer.headers.get("retry-after"), found[1] if found else answer.text
 

@@ -53,7 +53,7 @@ def four(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Four
 
 
 def of_each(found: Sequence[Server], work: Callable[[int, Client], T]) -> list[T]:
-    """What `work` makes of the number of each server and a connection to it, at once."""
+    """Return the results of `work` for the number of each server and a connection to it, at once."""
 
     def run(number: int) -> T:
         client = Client(found[number].port)

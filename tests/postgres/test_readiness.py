@@ -1,4 +1,4 @@
-"""What /readyz tells of a database: whether a primary or a standby answers, or nothing."""
+"""The report of /readyz on a database: whether a primary or a standby answers, or nothing."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A replica for reads that is away, stands still or comes back: reads are answered, and hold what was written."""
+"""A replica for reads that is away, stands still or comes back: reads are answered, and hold all writes."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ class Pair:
         self.standby = standby
 
     def role(self) -> str:
-        """What /readyz tells of the replica."""
+        """Return the report of /readyz on the replica."""
         assert self.kernel.store.probe is not None
         told = self.kernel.store.probe()
         assert told["store"] == "primary"

@@ -1,4 +1,4 @@
-"""How often a call waits for the database, which is what a network between the two costs."""
+"""How often a call waits for the database, which is the cost of a network between the two."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.postgres
 _DELAY = 0.02  # seconds of each way
 _CALLS = 4  # the shortest counts: these tests run beside others
 _IDLE_SECONDS = 4.0
-_READY = b"Z\0\0\0\x05"  # ends the answer of the database to what was sent together
+_READY = b"Z\0\0\0\x05"  # ends the answer of the database to statements that were sent together
 
 
 class Far:

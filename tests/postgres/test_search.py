@@ -37,7 +37,7 @@ async def call(kernel: app.Kernel, tool: str, **arguments: Any) -> Any:
 
 
 async def asked(kernel: app.Kernel, questions: list[str]) -> list[Any]:
-    """What is found; after the first of them, words are known to the process."""
+    """Return the hits; after the first of them, words are known to the process."""
     return [msgspec.json.decode(await call(kernel, "recall", query=question))["memories"] for question in questions]
 
 
@@ -58,7 +58,7 @@ async def changed(kernel: app.Kernel, texts: list[str]) -> AsyncIterator[None]:
 
 
 def found(configs: list[Config], texts: list[str], questions: list[str]) -> list[Any]:
-    """What the last server finds after each step of the first."""
+    """Return the hits of the last server after each step of the first."""
     with ExitStack() as stack:
         kernels: list[app.Kernel] = []
         for config in configs:

@@ -1,4 +1,4 @@
-"""Tenants on several databases: where new ones go, moving one while it is written, and the loss of a server."""
+"""Tenants on several databases: the places of new tenants, a move during writes, and the loss of a server."""
 
 import asyncio
 import json

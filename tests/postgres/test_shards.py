@@ -1,4 +1,4 @@
-"""Three servers share the tenants: one of these moves while it is written, and one server is lost."""
+"""Three servers share the tenants: a tenant moves while it is written, and a server is lost."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The start of servers: before their database, together on an empty one, and on one that cannot hold every text."""
+"""The start of servers: before their database, on an empty database, and on a database that cannot hold every text."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

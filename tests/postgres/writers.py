@@ -1,4 +1,4 @@
-"""Callers of several servers of one database: what each was answered, and whether the database says the same."""
+"""Callers of several servers of one database: the answers to each, and whether the database says the same."""
 
 import threading
 import time
@@ -114,7 +114,7 @@ class Load:
 
 
 def wrong(load: Load, address: str) -> list[str]:
-    """What the database has and the answers do not say, or the other way round."""
+    """Return the differences between the database and the answers."""
     with stores.connect(address) as db:
         (tenant,) = db.execute("SELECT id FROM quipu.directory WHERE name = 'main'").fetchone()
         db.execute(f"SET quipu.tenant = '{tenant}'")

@@ -1,4 +1,4 @@
-"""A disk that remembers every write in order, and one that fails when it is told to, both as file systems of SQLite."""
+"""A disk that remembers every write in order, and a disk that fails on command, both as file systems of SQLite."""
 
 # ruff: noqa: N802  SQLite gives these methods their names
 
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class Recorder(apsw.VFS):
-    """The default file system of this process, which writes down what is done to files named like the database."""
+    """The default file system of this process, which records the operations on files named like the database."""
 
     def __init__(self, log: Path) -> None:
         self._log = log.open("wb", buffering=0)
@@ -78,7 +78,7 @@ class _Recorded(apsw.VFSFile):
 
 
 def entries(log: Path) -> Iterator[Entry]:
-    """What a recorder wrote; an entry cut off by the end of its process is left out."""
+    """Return the entries of a recorder; an entry cut off by the end of its process is left out."""
     data = log.read_bytes()
     at = 0
     while at + _HEAD.size <= len(data):
@@ -91,7 +91,7 @@ def entries(log: Path) -> Iterator[Entry]:
 
 
 class Crash:
-    """What a disk may hold if power fails: all that was synced, and any part of what was not, in any order.
+    """Make the states of a disk after a power failure: all synced data, and any part of the rest, in any order.
 
     As in file systems with a journal, a file that was deleted before another was synced does not come back.
     """
@@ -166,7 +166,7 @@ class Faulty(apsw.VFS):
         super().__init__(name, _BASE, makedefault=True)
 
     def check(self, operation: str) -> None:
-        """Raises what the plan says."""
+        """Raises the error of the plan."""
         error = self.plan(operation)
         self.seen += 1
         if error is not None:
@@ -217,7 +217,7 @@ class _Failing(apsw.VFSFile):
 class Countdown:
     """A plan: the Nth operation fails, and with `lasting` every one after it.
 
-    What lasts does not begin with a sync: if all that is missing of a commit is the sync, nobody can say what remains.
+    Durability does not begin with a sync: if all that is missing of a commit is the sync, nobody can say what remains.
     """
 
     def __init__(self, nth: int, error: type[Exception], *, lasting: bool, only: str = "") -> None:

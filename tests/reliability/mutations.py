@@ -120,7 +120,7 @@ ODD_NAMES = (
 
 
 class Call(NamedTuple):
-    """One HTTP request; `length` states a Content-Length other than the true one."""
+    """One HTTP request; `length` states another Content-Length than the true length."""
 
     method: str
     path: str
@@ -220,7 +220,7 @@ def _value(chance: random.Random, call: Call) -> Call:
 
 
 def spots(tree: Any) -> Iterator[tuple[Any, Any]]:
-    """Every value in JSON, as what holds it and its name or place there."""
+    """Every value in JSON, as its container and its name or place there."""
     pairs = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in pairs:
         yield tree, key
@@ -228,7 +228,7 @@ def spots(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def header(chance: random.Random, call: Call) -> Call:
-    """The call without one of its headers, or with an odd one."""
+    """Return the call with a missing or an odd header."""
     headers = list(call.headers)
     if not headers:
         return call

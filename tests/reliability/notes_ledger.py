@@ -1,4 +1,4 @@
-"""Writers that change note files through a server and remember, from outside, what each file must hold."""
+"""Writers that change note files through a server and remember, from outside, the content that each file must have."""
 
 import hashlib
 import random
@@ -15,7 +15,7 @@ Files = dict[str, str]
 
 
 class Step(NamedTuple):
-    """One call under way: what it is to do to each file, and the text it is to leave in the files that it writes."""
+    """One call under way: its change of each file, and the text it is to leave in the files that it writes."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -29,20 +29,20 @@ def digest(file: Path) -> str:
 
 
 def on_disk(folder: Path) -> Files:
-    """The digest of every file but the hidden ones, by path."""
+    """Return the digest of every file that is not hidden, by path."""
     found = (path for path in folder.rglob("*.md") if not path.name.startswith("."))
     return {str(path.relative_to(folder)): digest(path) for path in found}
 
 
 class Ledger:
-    """What every file has held, one state after the other, by path."""
+    """Return the contents of every file, one state after the other, by path."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.states: dict[str, list[State]] = {path: [state] for path, state in on_disk(folder).items()}
 
     def expected(self, without: Iterable[str] = ()) -> Files:
-        """What must be on disk now, but for the paths that are left out."""
+        """Return the contents that must be on disk now, except for omitted paths."""
         left_out = set(without)
         states = list(self.states.items())  # a copy, because other writers add to them
         return {path: state for path, (*_, state) in states if state is not None and path not in left_out}
@@ -105,7 +105,7 @@ class NotesWriter(Thread):
                     self.errors.append((self.doubt, status, answer))
                 self.doubt = None
         except LOST:
-            return  # the server is gone: what was under way stays in doubt
+            return  # the server is gone: calls under way stay in doubt
         finally:
             client.close()
 

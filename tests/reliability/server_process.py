@@ -1,4 +1,4 @@
-"""A server in a process of its own, writers that remember what they were answered, and a look at what is there."""
+"""A server in a process of its own, writers that remember their answers, and a look at the stored state."""
 
 import http.client
 import json
@@ -98,12 +98,12 @@ class Server:
 
     @property
     def memory(self) -> int:
-        """The bytes of the server's own memory; the pages of files that are mapped grow with what is stored."""
+        """The bytes of the server's own memory; the pages of files that are mapped grow with the store."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
 
     def log(self) -> str:
-        """What the server wrote so far."""
+        """Return the output of the server so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def ready(self) -> bool:
@@ -130,7 +130,7 @@ class Server:
 
 @contextmanager
 def serving(data: Path, **settings: Any) -> Iterator[Server]:
-    """A server that is gone at the end of the block, whatever happens."""
+    """A server that is gone at the end of the block in any case."""
     data.mkdir(parents=True, exist_ok=True)
     server = Server(data, **settings)
     try:
@@ -147,7 +147,7 @@ def free_port() -> int:
 
 
 def until(met: Callable[[], bool], what: str) -> None:
-    """Waits for what another process brings about."""
+    """Waits for an effect of another process."""
     deadline = time.monotonic() + PATIENCE
     while not met():
         assert time.monotonic() < deadline, what
@@ -155,7 +155,7 @@ def until(met: Callable[[], bool], what: str) -> None:
 
 
 class Writer(threading.Thread):
-    """Adds, replaces and drops memories under a prefix of its own; `known` is the ledger of what was answered."""
+    """Adds, replaces and drops memories under a prefix of its own; `known` is the ledger of the answers."""
 
     def __init__(self, port: int, name: str, seed: int, answered: Callable[[], object]) -> None:
         super().__init__(name=name, daemon=True)
@@ -175,7 +175,7 @@ class Writer(threading.Thread):
             while not self.stopping.is_set():
                 self._step(client)
         except LOST:
-            return  # the server is gone: what was under way stays in doubt
+            return  # the server is gone: calls under way stay in doubt
         finally:
             client.close()
 
@@ -241,14 +241,14 @@ def finish(writers: Sequence[Writer]) -> None:
 
 
 class Ledger:
-    """What is known of every path, over all writers and all lives of the server."""
+    """Return the knowledge of every path, over all writers and all lives of the server."""
 
     def __init__(self) -> None:
         self.known: dict[str, Content] = {}
         self.doubts = 0
 
     def take(self, writers: Sequence[Writer], data: Path) -> list[str]:
-        """Takes in what the writers were answered, and settles each doubt by looking; the paths that are wrong."""
+        """Takes in the answers to the writers, and settles each doubt by looking; the paths that are wrong."""
         stored = memories(data)
         for writer in writers:
             self.known |= writer.known

@@ -1,7 +1,7 @@
-"""Valid calls of what lies beside the tools, and ways to make them hostile: hooks, `prime`, the commands for memories,
+"""Valid calls beside the tools, and ways to make them hostile: hooks, `prime`, the commands for memories,
 pages and forms of the console, REST, and files for the importers.
 
-`python -m tests.reliability.surfaces SEED COUNT FOLDER` imports so many hostile files and prints what came of it.
+`python -m tests.reliability.surfaces SEED COUNT FOLDER` imports so many hostile files and prints the outcome.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _FORM = (
     ("Origin", "http://localhost"),
     ("Content-Type", "application/x-www-form-urlencoded"),
 )
-_RAW = "\x02raw\x02"  # stands in JSON for what no JSON writer writes
+_RAW = "\x02raw\x02"  # stands in JSON for text that no JSON writer writes
 _SEEDED = {"MEMORY": "paths/seed/one", "ABSENT": "absent"}
 _PAGES = (
     "/ui",
@@ -129,7 +129,7 @@ _HOOK: Mapping[str, Any] = {
 
 
 def calls(seeded: Mapping[str, str] = {}) -> list[Call]:
-    """The valid calls of every surface, with the ids of what was seeded in place of their names."""
+    """The valid calls of every surface, with the seeded ids in place of their names."""
     tools = json.loads((CORPUS / "tools.json").read_text(encoding="utf-8"))
     found = [_post(f"/hook/{client}/{event}", _HOOK) for client in CLIENTS for event in EVENTS]
     found += [_post("/prime", {"root": "/w/web", "query": "port", "budget": 900, "intro": "x"})] * 4
@@ -164,7 +164,7 @@ def kept_calls() -> list[Call]:
 
 
 def line_of(call: Call) -> str:
-    """A call as a line of the kept ones."""
+    """Return a call as a line of the kept calls."""
     return json.dumps([call.method, call.path, call.headers, call.body.decode("latin-1")])
 
 
@@ -405,7 +405,7 @@ def _damaged(chance: random.Random, data: bytes) -> bytes:
 
 
 def sealed(data: bytes) -> bytes:
-    """An export whose last line is that of what stands before it."""
+    """An export whose last line is that of the lines before it."""
     lines = [*data.splitlines(keepends=True)[:-1]]
     return b"".join((*lines, _json({"end": len(lines), "sha256": sha256(b"".join(lines)).hexdigest()}), b"\n"))
 
@@ -437,7 +437,7 @@ def _cell(chance: random.Random, path: Path) -> None:
 
 
 def import_files(seed: int, count: int, folder: Path) -> dict[str, Any]:
-    """What came of `count` hostile imports, those that are kept first: bugs are what is neither done nor refused."""
+    """Count the outcomes of `count` hostile imports, the kept imports first: a bug is neither done nor refused."""
     chance = random.Random(seed)
     seen: Counter[str] = Counter()
     bugs: list[str] = []
@@ -491,7 +491,7 @@ _READS: Mapping[str, Mapping[str, Any]] = {
 
 
 def _read(config: Config, seen: Counter[str]) -> str:
-    """The name of a tool that can no longer read what has been imported."""
+    """The name of a tool that can no longer read the imported data."""
     kernel = app.open_kernel(config)
     try:
         for name, given in _READS.items():
@@ -512,7 +512,7 @@ def _new_store(folder: Path, number: int) -> Config:
 
 
 def _source(chance: random.Random, config: Config, folder: Path) -> tuple[str, Path]:
-    """One of the sources of the tests, or an export of what has been imported before."""
+    """One of the sources of the tests, or an export of earlier imports."""
     name = chance.choice((*SOURCES, "jsonl", "jsonl"))
     if name != "jsonl":
         return SOURCES[name].kind, SOURCES[name].make(folder)
@@ -532,7 +532,7 @@ def _outcome(line: tuple[str, ...], config: Config, seen: Counter[str]) -> str:
         return f"internal: {told.getvalue()[-1500:]}" if fault.code == "internal" else ""
     except SystemExit:
         seen["refused"] += 1
-    except Exception:  # what the command line would show as a traceback
+    except Exception:  # the command line would show it as a traceback
         return traceback.format_exc()[-1500:]
     return ""
 

@@ -143,7 +143,7 @@ def next_words(tx: Tx) -> list[tuple[Any, ...]]:
 
 
 def finish(kernel: Kernel) -> None:
-    """Waits until the writer has done what it does later."""
+    """Waits until the writer has done its deferred work."""
     tidy(kernel.store, lambda: False)
     while pending(kernel):
         kernel.store.write_sync(lambda _tx: None)

@@ -1,4 +1,4 @@
-"""What a test of the catalogue says it did stands in the table, and so does that it failed."""
+"""The table has the report of each test of the catalogue, and its failure."""
 
 import subprocess
 import sys

@@ -176,7 +176,7 @@ UPDATE paths_memory SET size = size + 0;
 
 
 def contents(db: Connection) -> list[tuple[Any, ...]]:
-    """What must be the same under every schema."""
+    """Return the parts that are the same under every schema."""
     return db.values("SELECT path, content FROM paths_memory ORDER BY path")
 
 

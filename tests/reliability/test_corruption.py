@@ -85,7 +85,7 @@ def put(folder: Path, content: bytes) -> Config:
 
 
 def lived_through(config: Config, bind: Bind) -> tuple[str, set[str | None]]:
-    """Why the file was not opened, or the faults of calls to it; every answer of storage says what to do."""
+    """Why the file was not opened, or the faults of calls to it; every answer of storage names a remedy."""
     opened = catch_faults(app.open_kernel, config)
     if isinstance(opened, Fault):
         assert opened.code == "storage"

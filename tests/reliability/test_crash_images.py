@@ -1,4 +1,4 @@
-"""Whatever part of what was not synced a power failure keeps, tears or reorders, every answered write is there, whole.
+"""After a power failure that keeps, tears or reorders any unsynced data, every answered write is there, whole.
 
 CRASH_IMAGES sets how many disks are looked at (20 by default).
 """
@@ -21,7 +21,7 @@ from tests.reliability.disk_images import Crash, entries
 from tests.reliability.server_process import Content, Countdown, Server, Writer, disagreements, finish, memories
 
 IMAGES = int(os.environ.get("CRASH_IMAGES", "20"))
-OF_ONE = 50  # images of one load: what is looked at grows with what was written before
+OF_ONE = 50  # images of one load: the work grows with the earlier writes
 WRITERS = 6
 
 
@@ -41,7 +41,7 @@ class Timed(Writer):
 
 
 class Look(NamedTuple):
-    """What is wrong on all disks looked at, and how many unsynced changes they lost, tore or moved."""
+    """Return the faults on all disks, and how many unsynced changes they lost, tore or moved."""
 
     wrong: list[Any]
     harmed: int
@@ -87,7 +87,7 @@ def test_every_disk_a_power_failure_may_leave_opens_with_every_answered_write(
         seen = look(tmp_path / str(begun), images, 10 * images + 100)
         wrong, harmed = wrong + seen.wrong, harmed + seen.harmed
     outcome = f"{len(wrong)} lost or half there; {harmed:,} unsynced changes lost, torn or out of order"
-    for row in ("R03", "R04"):  # any moment; any part of what was not synced
+    for row in ("R03", "R04"):  # any moment; any part of the unsynced data
         catalogue(row, injected="disk as a power failure leaves it", times=IMAGES, outcome=outcome)
     assert wrong == []
     assert harmed > IMAGES / 2
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_wait_for_the_disk_is_caught(tmp_path: Path, monk
 
 
 def lost(folder: Path, writers: list[Timed], at: float) -> list[tuple[str, Content, Content]]:
-    """Paths whose content is neither what was last answered before the moment nor what was under way at it."""
+    """Paths whose content is neither that of the last answer before the moment nor that of a write under way."""
     stored = memories(folder)
     wrong: list[tuple[str, Content, Content]] = []
     for writer in writers:

@@ -105,7 +105,7 @@ def address_space(pid: int) -> int:
 
 
 class Sender(threading.Thread):
-    """Adds large memories; what each was answered, and what was taken."""
+    """Adds large memories; return the answers, and the accepted memories."""
 
     def __init__(self, port: int, name: str) -> None:
         super().__init__(daemon=True)

@@ -86,7 +86,7 @@ def integrity(config: Config) -> bool:
 
 
 def outcome(config: Config, before: Rows) -> str:
-    """What becomes of a damaged file."""
+    """Return the outcome for a damaged file."""
     sound = integrity(config)
     findings = checked(config, repair=False)
     told = {diagnosis.grade for diagnosis in doctor.database(config)}

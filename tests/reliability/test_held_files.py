@@ -67,7 +67,7 @@ def held(file: Path) -> Iterator[None]:
 
 
 class Repeated(threading.Thread):
-    """One call after the other until it is told to stop; what each was answered and how long it took."""
+    """One call after the other until it is told to stop; return each answer and its duration."""
 
     def __init__(self, work: Callable[[], int]) -> None:
         super().__init__(daemon=True)

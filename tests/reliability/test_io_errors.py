@@ -100,7 +100,7 @@ def tried(
         reply = call(step.tool, **kept.arguments(step))
         disk.plan = lambda _operation: None
         if reply.fault is None:
-            # What fails after the commit, in a checkpoint, is no concern of the caller.
+            # A failure after the commit, in a checkpoint, is no concern of the caller.
             kept.take(step, reply)
             return failed + min(1, plan.failed)
         failed += 1  # noqa: SIM113  not every turn of the loop gets here

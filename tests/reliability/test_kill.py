@@ -24,7 +24,7 @@ from tests.reliability.server_process import (
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
 WRITERS = 8
-LIVES = 10  # of one file: what has to be looked at after each grows with every one
+LIVES = 10  # of one file: the checks after each life grow
 
 
 def wrong_at_the_front_door(server: Server, writers: list[Writer], ledger: Ledger) -> list[str]:
@@ -56,7 +56,7 @@ def test_no_answered_write_is_lost_or_half_there_when_the_server_is_killed(
 
 
 def one_life(data: Path, ledger: Ledger, number: int, chance: random.Random) -> str:
-    """Writes until the server is killed, and compares what is there with what was answered; a line of the table."""
+    """Writes until the server is killed, and compares the store with the answers; a line of the table."""
     moment = chance.randrange(30, 400)
     with serving(data) as server:
         countdown = Countdown(moment)

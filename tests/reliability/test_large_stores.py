@@ -1,6 +1,6 @@
 """Stores and calls larger than one value may be: they are cleared, purged, forgotten, undone, repaired and imported.
 
-One value in the store is bounded by QUIPU_LIMIT_STORE_VALUE; what a call changes, and what a repair reads, is not.
+One value in the store is bounded by QUIPU_LIMIT_STORE_VALUE; the changes of a call, and the reads of a repair, are not.
 LARGE_MIB is how much is stored: a little more than the smallest limit, and ten times the usual one in `make faults`.
 """
 

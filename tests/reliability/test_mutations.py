@@ -1,4 +1,4 @@
-"""No damaged request makes the server fail: every answer is a defined one, and the next good call is answered."""
+"""No damaged request makes the server fail: every answer is defined, and the next good call is answered."""
 
 import collections
 import json
@@ -16,8 +16,8 @@ from tests.support.reliability_mutations import Wire
 
 COUNT = int(os.environ.get("FUZZ_REQUESTS", "4000"))
 BATCH = int(os.environ.get("FUZZ_BATCH", "500"))
-ROOM = 1.10  # what the server may hold at the end, over what it held once it had settled
-GIVEN_BACK = 90  # seconds: what was freed goes back to the system once a minute
+ROOM = 1.10  # of the memory at the end to that of the settled server
+GIVEN_BACK = 90  # seconds: freed memory goes back to the system once a minute
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
 STATUSES = {200, 202, 400, 403, 404, 405, 406, 408, 409, 411, 413, 415, 421, 431}
 CODES = {-32700, -32600, -32601, -32602, -32002, -32020, -32021, -32022}

@@ -1,5 +1,5 @@
-"""The Nth operation on the database or on a file fails under every call on notes: what is refused left every file as it
-was, and what was committed is completed by the next call.
+"""The Nth operation on the database or on a file fails under every call on notes: a refused call left every file as it
+was, and a committed call is completed by the next call.
 """
 
 import errno
@@ -81,7 +81,7 @@ def is_done(reply: Reply) -> bool:
 
 
 def held(folder: Path) -> Files:
-    """The last line of every file, hidden ones included, by path."""
+    """Return the last line of every file, also of hidden files, by path."""
     found = (path for path in folder.rglob("*") if stat.S_ISREG(path.lstat().st_mode))
     return {str(path.relative_to(folder)): path.read_text().splitlines()[-1] for path in found}
 
@@ -104,7 +104,7 @@ class FailingCall:
 
 @pytest.fixture(params=["full disk", "database error", "failing file"])
 def failing(request: pytest.FixtureRequest, disk: Faulty) -> Callable[[int], pytest.MonkeyPatch]:
-    """Makes the Nth operation fail, until what is returned is undone."""
+    """Makes the Nth operation fail, until the returned function undoes it."""
 
     def arm(nth: int) -> pytest.MonkeyPatch:
         patch = pytest.MonkeyPatch()

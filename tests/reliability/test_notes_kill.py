@@ -2,7 +2,7 @@
 
 A process is forked for each step of a call and killed, by SIGKILL, before that step: a call of the operating system on
 a file, or the commit of a transaction. A server and `quipu undo` are killed at random moments over a thousand files,
-NOTES_KILL_ROUNDS times (2), while an outside ledger holds what was in each file.
+NOTES_KILL_ROUNDS times (2), while an outside ledger has the content of each file.
 """
 
 import json
@@ -89,7 +89,7 @@ def killed(base: Path, tool: str, arguments: dict[str, Any]) -> list[int]:
 
 
 def found(call: Call) -> dict[str, list[str]]:
-    """What every way of recalling finds: contents, sorted."""
+    """Return the contents that every way of recall finds, sorted."""
     ways: dict[str, dict[str, Any]] = {
         "all": {"isAll": True},
         "words": {"query": "words somebody", "type": "search"},
@@ -175,7 +175,7 @@ def test_no_file_is_lost_half_written_or_back_again_when_the_server_is_killed(
         undone += row[3]
         table.append(f"{number:5} {row[0]:9} {row[1]:9} {row[2]:5} {row[3]:7}  {row[4]}")
     staged = list(folder.rglob(".quipu_*"))
-    assert len(staged) <= 13 * ROUNDS  # what a killed call has staged; a recall deletes it an hour later
+    assert len(staged) <= 13 * ROUNDS  # the stages of a killed call; a recall deletes it an hour later
     outcome = f"{len(ledger.states):,} files, {undone} calls undone: none lost, half or back"
     catalogue("R01", injected="kill -9 under 4 writers of notes", times=ROUNDS, outcome=outcome)
     with capsys.disabled():
@@ -183,7 +183,7 @@ def test_no_file_is_lost_half_written_or_back_again_when_the_server_is_killed(
 
 
 def one_round(data: Path, ledger: Ledger, chance: random.Random) -> tuple[int, int, int, int, str]:
-    """Writes until the server is killed, and compares the files with what was answered; then undoes the last calls."""
+    """Writes until the server is killed, and compares the files with the answers; then undoes the last calls."""
     before = sum(map(len, ledger.states.values()))
     with serving(data) as server:
         recalled(server.port)
@@ -215,7 +215,7 @@ def one_round(data: Path, ledger: Ledger, chance: random.Random) -> tuple[int, i
 
 
 def recalled(port: int) -> None:
-    """Recalls what there is, as the next call after a crash."""
+    """Recalls everything, as the next call after a crash."""
     client = Client(port)
     status, _ = client.call("memory_recall", isAll=True, limit=1)
     client.close()
@@ -253,7 +253,7 @@ def undo_killed(data: Path, ledger: Ledger, port: int, chance: random.Random) ->
     (entry,) = calls(data, 1)
     process = undoing(data, entry.id)
     begun = time.monotonic()
-    undoing(data, 0).wait(PATIENCE)  # there is no call 0: this takes as long as it takes the other one to begin
+    undoing(data, 0).wait(PATIENCE)  # there is no call 0: this takes as long as the start of the other server
     Event().wait(chance.uniform(-0.2, 0.5) * (time.monotonic() - begun))
     process.kill()
     process.wait(PATIENCE)

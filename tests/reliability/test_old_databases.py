@@ -1,6 +1,6 @@
 """Databases made by older states of this project open with the code of today and keep everything.
 
-Each state runs from its own commit, as `git archive` has it, over stdio: it writes through every dialect, and what it
+Each state runs from its own commit, as `git archive` has it, over stdio: it writes through every dialect, and its
 answers to the reading tools is what the code of today must answer over the same files.
 """
 
@@ -77,7 +77,7 @@ def checkout(commit: str, folder: Path) -> Path:
 
 
 def answers(root: Path, data: Path, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
-    """What the server of a checkout answers to these calls, one after the other, over stdio."""
+    """Return the answers of the server of a checkout to these calls, one after the other, over stdio."""
     environment = {**os.environ, "QUIPU_DATA": str(data), "PYTHONPATH": str(root)}
     process = subprocess.Popen(
         [sys.executable, "-m", "kernel", "stdio"],
@@ -166,7 +166,7 @@ def quipu(data: Path, *words: object) -> "subprocess.CompletedProcess[str]":
 
 
 def checked_while_open(data: Path) -> tuple[int, str]:
-    """Exit status and output of `quipu check`, beside a server that is given a minute to embed what needs it again."""
+    """Exit status and output of `quipu check`, beside a server that is given a minute to embed outdated rows."""
     command, environment = [sys.executable, "-m", "kernel"], {**os.environ, "QUIPU_DATA": str(data)}
     with subprocess.Popen([*command, "stdio"], cwd=ROOT, env=environment, stdin=subprocess.PIPE) as server:
         deadline = time.monotonic() + 60
@@ -182,7 +182,7 @@ def checked_while_open(data: Path) -> tuple[int, str]:
 
 
 def contents(answer: dict[str, Any]) -> list[Any]:
-    """What an answer says: JSON as data, since newer states write it compactly, and without the totals of lists."""
+    """Return the content of an answer: JSON as data, which newer states write compactly, without totals of lists."""
     return [content(block["text"]) for block in answer["content"]]
 
 

@@ -34,7 +34,7 @@ def mounted(image: Path, folder: Path) -> Iterator[None]:
 
 
 def cut(folder: Path) -> None:
-    """Ends all writing to the file system at once, what waits in memory is gone."""
+    """Ends all writing to the file system at once, data in memory is gone."""
     number = os.open(folder, os.O_RDONLY)
     try:
         fcntl.ioctl(number, _SHUT_DOWN, struct.pack("I", _WITHOUT_FLUSH))

@@ -55,7 +55,7 @@ def same(server: Server, tool: str, **arguments: Any) -> list[Answer]:
 
 
 def done(server: Server, tool: str, **arguments: Any) -> Any:
-    """One call that succeeds; what it said."""
+    """Return the answer of a call that succeeds."""
     client = Client(server.port)
     status, said = client.call(tool, **arguments)
     client.close()
@@ -115,7 +115,7 @@ def test_of_many_who_link_the_same_things_one_link_comes(server: Server, catalog
 
 
 class Event(NamedTuple):
-    """One call on one entry: from when to when, what was asked and what came of it."""
+    """One call on one entry: from when to when, its request and its outcome."""
 
     begun: float
     ended: float

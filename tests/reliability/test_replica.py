@@ -42,7 +42,7 @@ class Copier:
 
 @contextmanager
 def copying(source: Path, target: Path) -> Iterator[list[Copier]]:
-    """A copier in a list, whose last one is gone at the end of the block."""
+    """Hold copiers in a list, whose last copier is gone at the end of the block."""
     running = [Copier(source, target)]
     try:
         yield running
@@ -51,7 +51,7 @@ def copying(source: Path, target: Path) -> Iterator[list[Copier]]:
 
 
 class Writer(threading.Thread):
-    """Adds numbered memories until it is stopped; what was answered."""
+    """Adds numbered memories until it is stopped; return the answers."""
 
     def __init__(self, port: int, first: int) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""A backup that is put in place is what was backed up, or is refused by name; a restore or a backup that is killed
+"""A backup that is put in place equals its original, or is refused by name; a restore or a backup that is killed
 leaves the old state or the new one.
 
 RESTORE_ROUNDS sets how often a server dies with a log left behind (3 by default), STEPS_EVERY at which steps of a
@@ -133,7 +133,7 @@ def filled(tmp_path: Path, caller: Bind) -> Path:
 
 
 def state(data: Path) -> dict[str, object]:
-    """What a user has: rows, files of notes and keys, once the directory has been opened."""
+    """Return the data of a user: rows, files of notes and keys, once the directory has been opened."""
     for tenant in ("main", "ada"):
         app.open_kernel(Config(data=data, model=None, tenant=tenant)).store.close()
     files = [path for folder in (data, data / "tenants/ada") for path in (folder / "notes/.mnemonics").rglob("*.md")]

@@ -1,8 +1,8 @@
 """Hours of mixed work leave the server as it was: memory, descriptors and log stay level, and answers as quick.
 
 The store holds as many memories at the end as at the beginning: in a growing one answers would rightly take longer.
-SOAK_SECONDS sets how long it is kept at seven tenths of what it can do; without it nothing is run. Machines that are
-shared are not always equally quick: what it can do is measured before each of six stretches, and in the last one it
+SOAK_SECONDS sets how long it is kept at seven tenths of its full speed; without it nothing is run. Machines that are
+shared are not always equally quick: its speed is measured before each of six stretches, and in the last one it
 takes turns with a new server, to which these are its first minutes.
 """
 
@@ -30,12 +30,12 @@ STRETCHES = 6
 TURNS = 15
 KEPT = 400
 RENEWED = 50
-GROWTH = 0.05 if SECONDS >= 600 else 0.5  # what is a part of warming up weighs more in a short run
+GROWTH = 0.05 if SECONDS >= 600 else 0.5  # the warm-up weighs more in a short run
 TEXTS = 100_000
 
 
 class Sample(NamedTuple):
-    """What the server holds at a moment: bytes of its own memory, descriptors, bytes of the log."""
+    """Hold the resources of the server at a moment: bytes of its own memory, descriptors, bytes of the log."""
 
     at: float
     memory: int
@@ -115,7 +115,7 @@ def filled(server: Server) -> Side:
 
 
 def worked(side: Side, seconds: float, pause: float) -> tuple[list[Caller], list[Sample]]:
-    """Callers at work for so long, and what the server held meanwhile."""
+    """Callers at work for so long, and the resources of the server meanwhile."""
     callers = [Caller(side.server.port, made, pause) for made in side.made]
     for caller in callers:
         caller.start()
@@ -132,7 +132,7 @@ def worked(side: Side, seconds: float, pause: float) -> tuple[list[Caller], list
 
 
 class Stretch(NamedTuple):
-    """Calls a second at full load, at its slowest; then the calls at SHARE of that, and what the server held."""
+    """Calls a second at full load, at its slowest; then the calls at SHARE of that, and the resources of the server."""
 
     capacity: float
     callers: list[Caller]
@@ -160,7 +160,7 @@ def capacity(side: Side, seconds: float) -> float:
 
 
 def stretched(sides: Sequence[Side], seconds: float) -> list[Stretch]:
-    """What each server can do; then so long at the share of what the first one can, all of them in turns."""
+    """Measure the speed of each server; then so long at the share of that of the first, all of them in turns."""
     stretches = [Stretch(capacity(side, seconds / 10), [], []) for side in sides]
     turns = TURNS if len(sides) > 1 else 1
     for _ in range(turns):

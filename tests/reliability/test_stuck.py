@@ -1,4 +1,4 @@
-"""A server ends within five seconds of SIGTERM, and a worker with its parent, whatever its threads do."""
+"""A server ends within five seconds of SIGTERM, and a worker with its parent, even with busy threads."""
 
 import os
 import signal

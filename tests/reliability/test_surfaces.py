@@ -91,7 +91,7 @@ def seeded(port: int) -> dict[str, str]:
 
 
 class Fuzz:
-    """Callers that send hostile calls, and what was wrong with the answers."""
+    """Callers that send hostile calls, and the faults of the answers."""
 
     def __init__(self, server: Server, count: int, seed: int) -> None:
         self.seen: Counter[int] = Counter()

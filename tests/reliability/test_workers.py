@@ -40,7 +40,7 @@ def test_no_answered_write_is_lost_when_a_worker_or_all_are_killed(tmp_path: Pat
 
 
 def write_until_killed(server: Server, number: int, chance: random.Random, *, every: bool) -> list[Writer]:
-    """Writers that have ended, of whom some or all were cut off; what is left of the server has been stopped."""
+    """Writers that have ended, of whom some or all were cut off; the rest of the server has been stopped."""
     countdown = Countdown(chance.randrange(30, 400))
     writers = [
         Writer(server.port, f"{number}-{writer}", chance.randrange(1 << 30), countdown) for writer in range(WRITERS)

@@ -181,7 +181,7 @@ class Kept:
         return {name: self.fill(value) for name, value in step.arguments.items()}
 
     def take(self, step: Step, reply: Reply) -> None:
-        """Keeps what the step says from its answer."""
+        """Keeps the part of its answer that the step names."""
         for name, where in step.keep.items():
             found: Any = told(reply)
             for part in where.split("."):
@@ -190,5 +190,5 @@ class Kept:
 
 
 def told(reply: Reply) -> Any:
-    """The body of an answer in whatever it is written."""
+    """The body of an answer in any encoding."""
     return yaml.safe_load(reply.body) if "yaml" in reply.media else msgspec.json.decode(reply.body)

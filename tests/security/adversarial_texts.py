@@ -1,7 +1,7 @@
 """Texts that make a pattern slow if any do, derived from the pattern itself.
 
-What makes a search slow is a long repetition that can be split, begun or ended in many ways. So for each repetition of
-the pattern a text leads to it, then repeats what it takes: its own characters, the literals after it that it takes too,
+A search is slow for a long repetition that can be split, begun or ended in many ways. So for each repetition of
+the pattern a text leads to it, then repeats its matches: its own characters, the literals after it that it takes too,
 two of these in turn or one after the other, or the whole way to it again; and ends so that the pattern does not match.
 """
 
@@ -61,7 +61,7 @@ _CANDIDATES = "aAzZ019_ \n\t-./:,;=<>()[]{}'\"\\`*#@&|~^%$+?!éжд日\u0301\u20
 _OWN, _PREFIXES, _PAIRED = 40, 6, 14  # at most, so that a pattern of hundreds of parts takes no minutes
 _ENDS = ("", "\x00", "\n!")
 _GROUPS = frozenset({op.SUBPATTERN, op.ATOMIC_GROUP, op.ASSERT, op.ASSERT_NOT})
-_LONG = 8  # a repetition of fewer at most is part of what stands around it
+_LONG = 8  # a repetition of fewer at most is part of the text around it
 
 
 class Shape(NamedTuple):
@@ -107,9 +107,9 @@ def _shapes(pattern: re.Pattern[Any]) -> Iterator[Shape]:
 
 
 class _Parts:
-    """What a pattern is made of, as texts.
+    """Hold the parts of a pattern, as texts.
 
-    `leads` lead from its beginning to a repetition, `repeated` are what repetitions take, `ways` a lead with what it
+    `leads` lead from its beginning to a repetition, `repeated` are matches of repetitions, `ways` a lead with what it
     leads to, `whole` texts that it matches, and these without their last character.
     """
 

@@ -1,4 +1,4 @@
-"""A server with keys, in a thread, and callers with a key that fits, with one that does not, and with none."""
+"""A server with keys, in a thread, and callers with a right key, with a wrong key, and without a key."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ Scope = Any
 
 
 class Answer(NamedTuple):
-    """What a caller was answered; header names are in lower case."""
+    """Hold the answer to a caller; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
     @property
     def challenge(self) -> str:
-        """What the answer says of how to get in, empty where nothing keeps the caller out."""
+        """Return the challenge of the answer, empty if nothing keeps the caller out."""
         return self.headers.get("www-authenticate", "")
 
 
@@ -62,7 +62,7 @@ class House:
     def ask(
         self, method: str, path: str, key: str = "", body: bytes | None = None, headers: Mapping[str, str] = {}
     ) -> Answer:
-        """One request, with the key as a bearer where there is one."""
+        """One request, with the key, if any, as a bearer."""
         given = {**({"authorization": f"Bearer {key}"} if key else {}), **headers}
         line = self._line()
         try:

@@ -1,6 +1,6 @@
 """Builds that are broken on purpose, by name: each a fault that one row of the catalogue is there to find.
 
-`BROKEN=name` breaks what runs under `pytest -p tests.security.broken_builds`.
+`BROKEN=name` breaks the run under `pytest -p tests.security.broken_builds`.
 """
 
 import os
@@ -35,7 +35,7 @@ CORRUPTED = "../reliability/test_corruption.py"
 
 
 class Broken(NamedTuple):
-    """The row, what is broken and how, and the test that must find it."""
+    """The row, the broken part and how, and the test that must find it."""
 
     row: str
     what: str
@@ -44,7 +44,7 @@ class Broken(NamedTuple):
 
 
 def put(where: Any, **new: Any) -> None:
-    """Replaces what stands in a module or a class."""
+    """Replaces names of a module or a class."""
     for name, value in new.items():
         assert hasattr(where, name), name
         setattr(where, name, value)
@@ -334,7 +334,7 @@ BUILDS: Mapping[str, Broken] = {
 
 
 def pytest_configure() -> None:
-    """Breaks what is asked for, before any test is read."""
+    """Breaks the named part before any test is read."""
     name = os.environ.get("BROKEN")
     if name:
         BUILDS[name].change()

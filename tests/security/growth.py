@@ -1,4 +1,4 @@
-"""How the time of some work grows with the size of what it is given, by the processor time of this thread."""
+"""How the time of some work grows with the size of its input, by the processor time of this thread."""
 
 import gc
 import signal
@@ -17,7 +17,7 @@ TOO_LONG = 1.0  # seconds, after which the work is stopped
 
 
 class Growth(NamedTuple):
-    """The seconds at each size; the last one may be TOO_LONG."""
+    """The seconds at each size; the last may be TOO_LONG."""
 
     sizes: Sequence[int]
     seconds: Sequence[float]

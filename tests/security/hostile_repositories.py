@@ -1,4 +1,4 @@
-"""Repositories that try to be led out of: each shape builds a folder in which something leads to what lies outside."""
+"""Repositories that try to be led out of: each shape builds a folder in which something leads outside."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {"prime": PRIME, "rules": RULES, "notes"
 
 
 class Outside(NamedTuple):
-    """What is not the repository's: a file, a folder with files in all places, and another project with a handoff."""
+    """Data outside the repository: a file, a folder with files in all places, and another project with a handoff."""
 
     file: Path
     folder: Path
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 
 
 def outside_of(folder: Path) -> Outside:
-    """Make what must not be seen; the name of the other project is a canary too."""
+    """Make the hidden files; the name of the other project is a canary too."""
     found = Outside(folder / "credentials", folder / "elsewhere", folder / f"other-{CANARY}")
     found.folder.mkdir(parents=True)
     found.file.write_text(TEXT, encoding="utf-8")

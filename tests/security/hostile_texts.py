@@ -56,7 +56,7 @@ GRAPH = {"CODE_MEMORY_ENABLE_GRAPH": "1"}  # the setting without which `sessions
 def store_everywhere(server: House, text: str) -> int:
     """One text in every field of every dialect that takes a text; the number of calls that stored something.
 
-    What is refused, such as a path with signs that paths may not have, is not stored.
+    Refused texts, such as paths with forbidden signs, are not stored.
     """
     return _Storing(server, text).run()
 
@@ -84,7 +84,7 @@ class _Storing:
         return answer.body.decode() if answer.status == 200 else ""
 
     def _made(self, pattern: str, tool: str, **arguments: Any) -> str:
-        """The id of what a tool has made."""
+        """Return the id of the row that a tool has made."""
         found = re.findall(pattern, self._call(tool, **arguments))
         return str(found[0]) if found else "none"
 

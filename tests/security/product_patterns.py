@@ -1,7 +1,7 @@
 """Every regular expression of the product, with the methods it is used by, found in the modules and in their source.
 
-A pattern that a module holds is found there, one that is written in a call by its source. What a function makes at run
-time of what it is given stands in `MADE`; `left_out` names the calls that are in none of the three.
+A pattern of a module is found there, a pattern in a call by its source. A pattern that a function makes at run
+time from its input stands in `MADE`; `left_out` names the calls that are in none of the three.
 """
 
 import ast
@@ -48,7 +48,7 @@ def _of_the_model() -> Iterator[Pattern]:
     yield encoder._added_pattern
 
 
-# What functions make at run time, by the module and the name of the function.
+# Patterns that functions make at run time, by the module and the name of the function.
 MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
     ("kernel.security.rules.secrets", "_compile"): lambda: (
         secrets._compile(rule.pattern, rule.fold) for rule in secrets.RULES
@@ -162,7 +162,7 @@ def _of_call(module: ModuleType, call: ast.Call, function: str) -> Iterator[_Cal
     except (NameError, TypeError):
         yield _Call(module.__name__, function, call.lineno, None)
     else:
-        # What a module holds is found there, with the uses of its name.
+        # A pattern of a module is found there, with the uses of its name.
         if function or method not in {"compile", "regex"}:
             yield _Call(module.__name__, function, call.lineno, Found(place, pattern, uses))
 

@@ -1,4 +1,4 @@
-"""Values that fit a JSON schema of ours, the edges of what fits, and values that do not."""
+"""Values that fit a JSON schema of ours, the edges of its ranges, and values that do not."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -48,7 +48,7 @@ class Peer:
         return self.socket.getsockname()[1]
 
     def send(self, data: bytes) -> bool:
-        """Whether the server takes this; what it has closed takes nothing."""
+        """Whether the server takes this; a closed connection takes nothing."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
@@ -56,7 +56,7 @@ class Peer:
         return True
 
     def listen(self) -> bool:
-        """Takes what has come into `said`; whether the server is still there. If not, `ended` says after how long."""
+        """Adds the received bytes to `said`; whether the server is still there. If not, `ended` says after how long."""
         try:
             part = self.socket.recv(1 << 16)
         except ConnectionResetError:

@@ -11,7 +11,7 @@ from tests.unit.sql.code import ROOT
 
 _CHUNKED = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
 _GET = b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n"
-# What is sent first, and what again and again after it.
+# The first bytes, and those that follow again and again.
 FLOODS: Mapping[str, tuple[bytes, bytes]] = {
     "pipelined probes": (b"", _GET % b"/healthz"),
     "pipelined pages": (b"", _GET % b"/tools"),

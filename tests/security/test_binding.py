@@ -44,7 +44,7 @@ def command(data: Path, port: int, host: str, *more: str) -> list[str]:
 
 @contextmanager
 def serving(data: Path, *more: str, host: str = ELSEWHERE, environment: Mapping[str, str] = {}) -> Iterator[House]:
-    """A server that answers, on whatever host."""
+    """A server that answers, on any host."""
     port = free_port()
     env = {**os.environ, "QUIPU_MODEL": "none", **environment}
     process = subprocess.Popen(command(data, port, host, *more), cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True)

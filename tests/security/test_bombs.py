@@ -1,4 +1,4 @@
-"""What is too large is refused before it is read, whatever form it has: nobody waits for it and no memory holds it."""
+"""Too large input of any form is refused before it is read: nobody waits for it and no memory holds it."""
 
 import itertools
 import time
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class Bomb(NamedTuple):
-    """What is sent, in pieces, and the statuses that may answer it."""
+    """Hold a request, in pieces, and the statuses that may answer it."""
 
     what: str
     pieces: Iterable[bytes]
@@ -105,7 +105,7 @@ def test_what_is_too_much_for_one_call_is_refused_before_it_is_built(
 
 
 def thrown(server: Server, pieces: Iterable[bytes]) -> tuple[int, int]:
-    """The status of the answer, and the bytes of memory the server held at most besides what it held before."""
+    """The status of the answer, and the bytes of memory the server held at most on top of its earlier memory."""
     before = held_at_most(server, anew=True)
     with Peer(server.port) as peer:
         for piece in pieces:

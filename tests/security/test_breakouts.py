@@ -1,4 +1,4 @@
-"""What is kept comes back as it was, inside its own field, and no path leads out of the folder it is for."""
+"""Stored text comes back as it was, inside its own field, and no path leads out of the folder it is for."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +81,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
 
 
 def body(reply: Any) -> Any:
-    """What was answered, which must have been a success."""
+    """Return the answer, which must be a success."""
     assert reply.fault is None, reply
     return json.loads(reply.structured or reply.body)
 

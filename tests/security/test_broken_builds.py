@@ -1,4 +1,4 @@
-"""The tests of abuses find what they are there to find: each fails on a build that is broken in just that way."""
+"""The tests of abuses find their abuses: each fails on a build that is broken in just that way."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.unit.sql.code import ROOT
 
 # All of them take minutes; without BROKEN_BUILDS=all one of them shows that the switch works.
 NAMES = list(BUILDS) if os.environ.get("BROKEN_BUILDS") == "all" else ["no clock"]
-# What a test does at full length a broken build need not: one that is slow would go on for hours.
+# A broken build needs no test at full length: one that is slow would go on for hours.
 LENGTHS = {
     "FUZZ_REQUESTS",
     "FUZZ_SURFACES",

@@ -96,7 +96,7 @@ def test_nobody_waits_for_thousands_who_say_nothing_or_half(tmp_path: Path, cata
 
 
 def test_a_half_sent_request_is_no_call(tmp_path: Path) -> None:
-    """What was sent of it changes nothing, however near its end it was."""
+    """The sent part changes nothing, however near its end it was."""
     whole = request("/tools/add_memory", b'{"path":"never","content":"sent whole"}')
     with serving(tmp_path / "data", **SETTINGS) as server:
         with crowd(server.port, *(whole[:-cut] for cut in (1, 2, 20)), count=12) as peers:

@@ -1,4 +1,4 @@
-"""The console refuses what a browser of somebody else sends, what a key does not allow, and shows text as text."""
+"""The console refuses requests of foreign pages and those beyond a key, and shows text as text."""
 
 import html.parser
 import json
@@ -453,7 +453,7 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\uf
 
 
 class Elements(html.parser.HTMLParser):
-    """What a page is made of: its elements with their attributes, and its title."""
+    """Hold the structure of a page: its elements with their attributes, and its title."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -475,7 +475,7 @@ class Elements(html.parser.HTMLParser):
 
 
 # Columns that no caller fills with a text of its own: ids, times, hashes, names of tools, and words of a list. A path
-# is refused where it holds such signs, a mention is what a pattern finds, and queries are logged by another tool.
+# is refused where it holds such signs, a mention is a match of a pattern, and queries are logged by another tool.
 _IDS = {"id", "org_id", "project_id", "entry_id", "scope_id", "current_version_id", "version_a_id", "version_b_id"}
 _IDS |= {"tag_id", "source_id", "target_id", "superseded_by", "parent_note_id", "previous_version_id", "entity_id"}
 _IDS |= {"source_memory_id", "session_id", "call", "hash", "targets", "result_ids", "embedding_model"}

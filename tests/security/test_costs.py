@@ -220,7 +220,7 @@ def test_a_value_that_is_too_large_for_the_store_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("readonly", [False, True])
 def test_the_engine_itself_is_kept_within_what_we_need(tmp_path: Path, readonly: bool) -> None:
-    """No trigger runs, no file is attached, no shadow table written, whatever stands in the file."""
+    """No trigger runs, no file is attached, no shadow table written, for any content of the file."""
     file = tmp_path / "things.db"
     theirs = apsw.Connection(str(file))
     theirs.execute(

@@ -1,4 +1,4 @@
-"""What deletes or forces is refused without its word or its right, may come twice, and leaves a row and a way back."""
+"""A deletion or forced call is refused without word or right, may come twice, and leaves a row and a way back."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -38,7 +38,7 @@ def _stuffed() -> Iterator[str]:
     return (f"{QUESTION} {QUESTION} evil.example {number}" for number in itertools.count())
 
 
-# What is said in a dozen ways is no longer the same, so the caller says how much to take from one source.
+# A statement in a dozen ways is no longer the same, so the caller says how much to take from one source.
 FLOODS: Mapping[str, tuple[Callable[[], Iterator[str]], Mapping[str, int]]] = {
     "numbered": (_numbered, {}),
     "the question itself": (_stuffed, {}),

@@ -1,4 +1,4 @@
-"""Framing: what a request is does not depend on the packets it comes in, and no framing costs more than it may."""
+"""Framing: the meaning of a request does not depend on its packets, and no framing costs more than it may."""
 
 import time
 from collections.abc import Iterator, Sequence

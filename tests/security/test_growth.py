@@ -1,4 +1,4 @@
-"""What runs over texts of clients, memories and files takes time in proportion to them, whatever they are."""
+"""Work on texts of clients, memories and files takes time in proportion to any of them."""
 
 import heapq
 import io

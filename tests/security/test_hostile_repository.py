@@ -37,7 +37,7 @@ SECONDS = 30  # for one shape on one surface, on a busy machine
 EVENTS = ("session-start", "first-prompt", "post-compact")
 SUMMARY = "The API moved to port 8123; its tests pass, the worker is next."
 FOLDERS = ("rules", "obsidian", "basic-memory", "okf", "claude-code", "codex", "cogx", "project-brain")
-# What this process was started with: a link to /proc/self/environ leads there.
+# The environment of this process: a link to /proc/self/environ leads there.
 ENVIRONMENT = [part for part in Path("/proc/self/environ").read_bytes().split(b"\0") if len(part) > 20][:5]
 
 
@@ -66,7 +66,7 @@ def shell(config: Config, capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 
 @contextmanager
 def limit(title: str) -> Iterator[None]:
-    """Fail for what waits."""
+    """Fail for a call that waits."""
 
     def late(_number: int, _frame: FrameType | None) -> None:
         raise AssertionError(f"{title} waits")
@@ -81,7 +81,7 @@ def limit(title: str) -> Iterator[None]:
 
 
 def leaked(*outputs: bytes | str) -> int:
-    """The bytes of an output, if it has any of what lies outside."""
+    """The bytes of an output, if it has any text from outside."""
     texts = [one.encode("utf-8", "replace") if isinstance(one, str) else one for one in outputs]
     return sum(len(text) for text in texts if CANARY.encode() in text or any(part in text for part in ENVIRONMENT))
 
@@ -95,7 +95,7 @@ def test_a_canary_is_seen_where_it_leaks(outside: Outside) -> None:
 def hook(
     call: Call, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, str, Path], tuple[bytes, ...]]:
-    """Run a hook in this process over a store that knows of both projects: what it sends, and what it prints."""
+    """Run a hook in this process over a store that knows of both projects: return its requests and its output."""
     call("memory_guideline", action="add", scopeType="global", name="check", content="Run make check.")
     told = {"session_id": "o", "kind": "handoff", "metadata_json": json.dumps({"project": str(outside.project)})}
     call("remember", content=f"Handoff of another project {CANARY}", **told)

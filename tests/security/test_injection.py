@@ -1,4 +1,4 @@
-"""What looks like a statement or like the syntax of a search is text, wherever it is put."""
+"""Statements and the syntax of a search are text, wherever it is put."""
 
 import itertools
 import json
@@ -134,7 +134,7 @@ def empty(tmp_path: Path) -> Iterator[Kernel]:
 
 
 def tables(kernel: Kernel) -> Any:
-    """What the file is made of."""
+    """Return the structure of the file."""
     db = apsw.Connection(str(kernel.config.file), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         return db.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
@@ -200,7 +200,7 @@ def keep(call: Call) -> None:
 def test_the_syntax_of_a_search_is_words(
     empty: Kernel, caller: Callable[[Dispatch], Call], caplog: Any, catalogue: Catalogue
 ) -> None:
-    """No probe is an error, and beside a word none keeps a search from what the word finds alone."""
+    """No probe is an error, and beside a word none keeps a search from the hits of the word alone."""
     call, wrong, times = caller(empty.dispatch), [], 0
     keep(call)
     for tool, more in SEARCHES.items():

@@ -1,4 +1,4 @@
-"""What is written to steer agents is marked and kept apart from recall, honest notes are not; all can be taken back."""
+"""Text that steers agents is marked and kept apart from recall, honest notes are not; all can be taken back."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ Recall = Callable[..., list[Any]]
 
 @pytest.fixture
 def recall(call: Call) -> Recall:
-    """What recall finds about the harbour, or about something else."""
+    """Return the hits of recall about the harbour, or about something else."""
     return recalling(call)
 
 

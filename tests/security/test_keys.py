@@ -133,7 +133,7 @@ BODIES = [b"", b"{", b"[]", b"\xff", b'{"query":1}', b'{"a":' * 200, b'{"jsonrpc
 
 
 def test_no_key_is_written_down_anywhere(tmp_path: Path, catalogue: Catalogue) -> None:
-    """Not in the log, an answer, the list, or any file but as its digest, whatever is done with it."""
+    """Not in the log, an answer, the list, or any file but as its digest, after every use."""
     with serving(tmp_path / "data") as server:
         made = [api_keys.create(server.data, Key("", scope, EXPIRED)) for scope in ("read", "admin")]
         time.sleep(0.3)

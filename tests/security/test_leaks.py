@@ -1,4 +1,4 @@
-"""An error says what was wrong with the request, never how the server is made, where it stands or what it keeps."""
+"""An error names the fault of the request, never the structure, the place or the data of the server."""
 
 import itertools
 import os
@@ -21,7 +21,7 @@ from tests.support.security_scopes import needed
 
 EVERY = int(os.environ.get("MISTAKES_EVERY", "6"))  # 1 makes all of them
 SECRET = "the queen of hearts"
-# What only somebody who has the code or the machine should see.
+# Words that only the owner of the code or the machine should see.
 TRACES = re.compile(
     r"traceback|file \"|line \d+, in|\.py\b|apsw|sqlite|msgspec|uvicorn|starlette|no such (?:table|column)|"
     r"syntax error|\bselect\b.*\bfrom\b|\binsert into\b|\bbrain_memory\b|\bpaths_memory\b|site-packages|/usr/|"
@@ -74,7 +74,7 @@ def standing(folder: Path) -> Iterator[Stand]:
 
 
 def shows(text: str, data: Path) -> list[str]:
-    """What in a text should not stand there."""
+    """Return the parts of a text that give the server away."""
     found = [match[0] for match in TRACES.finditer(text)]
     return found + [part for part in (str(data), str(data.parent), SECRET) if part in text]
 

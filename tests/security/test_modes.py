@@ -1,4 +1,4 @@
-"""Every file and folder we make is its owner's alone, whatever the umask lets through."""
+"""Every file and folder we make is its owner's alone, under any umask."""
 
 import stat
 import subprocess
@@ -15,7 +15,7 @@ from tests.support.security_binding import alive
 
 
 def run(*arguments: str) -> str:
-    """A command under the widest umask; what it printed."""
+    """A command under the widest umask; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "kernel", *arguments],
         cwd=ROOT,
@@ -30,7 +30,7 @@ def run(*arguments: str) -> str:
 
 
 def wide(folder: Path) -> dict[str, str]:
-    """What under a folder somebody else could read, by name, with its mode."""
+    """Return the entries of a folder that somebody else could read, by name, with its mode."""
     return {
         str(path.relative_to(folder.parent)): oct(stat.S_IMODE(path.lstat().st_mode))
         for path in (folder, *folder.rglob("*"))

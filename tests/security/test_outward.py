@@ -1,4 +1,4 @@
-"""The server reaches for nothing outside, runs nothing, and unpickles nothing, whatever it is asked."""
+"""The server reaches for nothing outside, runs nothing, and unpickles nothing, for any request."""
 
 import ast
 import json
@@ -71,7 +71,7 @@ FORBIDDEN_IMPORTS = {
     "multiprocessing",
     "ctypes",
 }
-# What a command of the user does: it asks servers of this machine how they are, and calls its service manager.
+# The effects of a command of the user: it asks servers of this machine how they are, and calls its service manager.
 COMMANDS = {
     "kernel.cli.hook_client: create_connection",  # to the server that its client names
     "kernel.cli.hook_client: import http.client",
@@ -97,7 +97,7 @@ sys.addaudithook(_hook)
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
-    """What the process reaches for within the block."""
+    """Record the accesses of the process within the block."""
     found: list[str] = []
     _watched.append(found)
     try:
@@ -142,7 +142,7 @@ def _traces() -> bool:
 
 @pytest.mark.skipif(not _traces(), reason="needs strace, and leave to trace")
 def test_the_system_sees_no_connection_either(tmp_path: Path, catalogue: Catalogue) -> None:
-    """From the first moment to the last, in all threads: what native code does is seen too."""
+    """From the first moment to the last, in all threads: native code is seen too."""
     trace, data = tmp_path / "trace", tmp_path / "data"
     seen = ["-f", "-qq", "-e", "trace=connect,sendto,execve", "-o", str(trace)]
     data.mkdir()

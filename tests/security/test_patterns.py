@@ -1,4 +1,4 @@
-"""No pattern of ours, and no tool, takes more than a time in proportion to what it is given, whatever that is."""
+"""No pattern of ours, and no tool, takes more than a time in proportion to any input."""
 
 import heapq
 import os
@@ -26,7 +26,7 @@ from tests.support.security_patterns import PIECES
 LONG = int(os.environ.get("PATTERN_BYTES", "12000"))
 EVERY = 1 if LONG > 100_000 else 6  # of the pieces
 TIMES = 4
-MOST = 2.5 * TIMES  # what four times the text may take, beside the text itself; the square would be sixteen times
+MOST = 2.5 * TIMES  # the most for four times the text, beside the text itself; the square would be sixteen times
 
 
 SCREENED = 2 * KIB  # characters at which the slowest shapes of a pattern are looked for
@@ -36,7 +36,7 @@ PATTERNS = patterns()
 
 
 def uses(found: Found) -> Mapping[str, Callable[[Any], object]]:
-    """What the product does with a pattern."""
+    """Hold the use of a pattern in the product."""
     one = found.pattern
     every: Mapping[str, Callable[[Any], object]] = {
         "search": one.search,

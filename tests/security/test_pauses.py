@@ -23,7 +23,7 @@ from tests.support.security_growth import texts
 PAUSE = float(os.environ.get("PAUSE_SECONDS", "0.5"))
 TEXTS = int(os.environ.get("PAUSE_TEXTS", "12"))
 HOOK = {"client": "claude", "session_id": "s", "cwd": "/w/web"}
-# Where a text goes, and as what; at most so many characters.
+# The place of a text, and its role; at most so many characters.
 PLACES: Mapping[str, tuple[str, dict[str, Any], int]] = {
     "/hook/claude/first-prompt": ("prompt", HOOK, 60_000),
     "/hook/claude/post-compact": ("compact_summary", HOOK, 60_000),
@@ -35,7 +35,7 @@ PLACES: Mapping[str, tuple[str, dict[str, Any], int]] = {
     "/tools/save_memory": ("content", {"db": "core", "category": "fact"}, 60_000),
     "/tools/memory_knowledge": ("content", {"action": "add", "scopeType": "global", "title": "long"}, 60_000),
 }
-# What stopped the server for minutes.
+# Texts that stopped the server for minutes.
 SHAPES = (
     lambda size: "Please look at [a" + "/" * (size // 3) + ", " * (size // 3),
     lambda size: f"We changed [{', '.join(f'src/part/file{number}.py' for number in range(300))}] and its tests."[
@@ -83,7 +83,7 @@ def test_a_probe_is_answered_at_once_whatever_text_another_client_sends(server: 
         answer.read()
         statuses.add(answer.status)
 
-    for path, (field, more, _) in PLACES.items():  # what is loaded at the first call
+    for path, (field, more, _) in PLACES.items():  # modules are loaded at the first call
         send(path, {**more, field: "warm", **({"path": "a"} if path.endswith("add_memory") else {})})
     probe.start()
     try:

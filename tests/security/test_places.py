@@ -1,4 +1,4 @@
-"""A key that is held to places sees nothing of any other: what is not granted does not exist for it."""
+"""A key that is held to places sees nothing of any other: other places do not exist for it."""
 
 import json
 import os
@@ -384,7 +384,7 @@ def at(arguments: Mapping[str, Any], town: Town, area: str) -> dict[str, Any]:
 
 
 def test_a_key_writes_to_its_places_and_is_refused_elsewhere(town: Town) -> None:
-    for tool, arguments in WRITES:  # in order: some change or delete what one before them has made
+    for tool, arguments in WRITES:  # in order: some change or delete the rows of those before them
         assert (tool, told(town, WRITER, tool, **at(arguments, town, "therapy"))[0]) == (tool, 200)
         status, body = told(town, WRITER, tool, **at(arguments, town, "dnd"))
         assert (tool, status in {403, 404}) == (tool, True)
@@ -494,7 +494,7 @@ def test_the_files_of_notes_are_those_of_the_projects_of_a_key(tmp_path: Path) -
         assert asked("memory_forget", filePaths=[paths["blog"]]) == (403, "This key may not write to notes:blog.")
         assert {name: Path(path).exists() for name, path in paths.items()} == dict.fromkeys(paths, True)
         assert asked("memory_lint")[1]["summary"]["totalMemories"] == 2
-        # What a person writes is taken in, in the places of the key.
+        # Files of a person are taken in, in the places of the key.
         for name in ("blog", "diary"):
             Path(paths[name]).write_text(Path(paths[name]).read_text().replace("The plan", "The new plan"))
         assert seen() == ["The new plan of blog.", "The plan of web."]

@@ -1,4 +1,4 @@
-"""Nothing answers a stranger but what says that the server lives and how to get in; nothing answers a foreign page."""
+"""Only the health and the login of the server answer a stranger; nothing answers a foreign page."""
 
 import base64
 import http.client
@@ -80,7 +80,7 @@ def unlocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 def test_every_route_is_walked(locked: House) -> None:
-    """Whatever the application finds something behind stands in one of the lists above."""
+    """Every path of the application stands in one of the lists above."""
     served: Any = locked.application
     routes = {route.path for route in served._starlette.routes}
     found = {*served._mcp, *(path.decode() for path in served.fast_routes), *routes}
@@ -111,7 +111,7 @@ def refused(answer: Answer) -> bool:
 
 
 def bearers(locked: House) -> Mapping[str, tuple[str, Mapping[str, str]]]:
-    """Ways to show a key that are none: what stands after the path, and headers."""
+    """Ways to show a key that are none: parts after the path, and headers."""
     key, expired, gone = locked.key(), locked.key(expires=EXPIRED), locked.key()
     api_keys.revoke(locked.data, api_keys.parse(gone), EXPIRED)
     locked.told()
@@ -173,7 +173,7 @@ def test_two_headers_of_one_name_are_refused(locked: House) -> None:
 
 
 def test_a_request_in_pieces_is_refused_as_a_whole_one_is(locked: House) -> None:
-    """What comes whole is answered where it is read, what comes in pieces by a task; neither lets a stranger in."""
+    """Whole requests are answered by the reader, those in pieces by a task; neither lets a stranger in."""
     for path in ("/mcp", "/tools/add_memory", "/tools/recall"):
         whole = request(path, b'{"path":"a","content":"b"}')
         for pieces in ((whole,), (whole[:-1], whole[-1:]), (whole[:30], whole[30:])):

@@ -1,4 +1,4 @@
-"""Every tool, called with what its schema allows, with the edges of that, and with one thing in it that is wrong."""
+"""Every tool, called with values that its schema allows, with the edges of these, and with a wrong value."""
 
 import json
 import logging
@@ -74,7 +74,7 @@ def test_what_a_schema_allows_is_answered_as_declared(
 
 
 def mistakes(name: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """What is wrong, its field, and the arguments."""
+    """Yield the fault, its field, and the arguments."""
     schema = input_schema(TOOLS[name])
     for (tool, action), usual in CALLS.items():
         if tool != name:

@@ -54,7 +54,7 @@ CALLERS = ("none", "wrong", "expired", "revoked", "read", "write", "admin", "els
 
 
 def but_audit(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row but of the audit, which is told of what was refused."""
+    """Every row but of the audit, which records refusals."""
     return {name: found for name, found in rows(file).items() if not name.startswith("audit")}
 
 

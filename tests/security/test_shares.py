@@ -1,4 +1,4 @@
-"""Keys of a tenant share its readers, tenants share their seats, and each sees of the server what is its own."""
+"""Keys of a tenant share its readers, tenants share their seats, and each sees its own part of the server."""
 
 import json
 import threading

@@ -139,7 +139,7 @@ def test_official_client_logs_in_from_the_address_alone(site: Site) -> None:
             kept["client"] = client_info
 
     async def visit(url: str) -> None:
-        """What a person does in a browser: logs in, reads who asks, and allows it."""
+        """Act as a person in a browser: logs in, reads who asks, and allows it."""
         page = await asyncio.to_thread(site.house.ask, "GET", url.removeprefix(site.address))
         assert b"A program asks to be let in" in page.body
         wish = dict(parse_qsl(urlsplit(url).query))

@@ -52,7 +52,7 @@ def cut_off(peers: list[Peer]) -> Iterator[None]:
 
 
 class Case(NamedTuple):
-    """What is sent, and what again and again after it; when the connection must end and with which status."""
+    """Hold the first bytes, and those that follow; when the connection must end and with which status."""
 
     what: str
     sent: bytes
@@ -133,7 +133,7 @@ def test_who_does_not_take_the_answers_is_dropped_and_they_with_him(server: Serv
 
 
 def test_a_connection_too_many_is_told_so_and_the_others_are_served(server: Server, catalogue: Catalogue) -> None:
-    time.sleep(0.3)  # what the tests before left behind
+    time.sleep(0.3)  # for the rest of earlier tests
     with crowd(server.port, b"", count=60) as peers:
         peers[0].send(WHOLE)
         assert peers[0].answer()[0] == 200

@@ -1,4 +1,4 @@
-"""Who has no key, or does not take what was asked for, costs the server little memory, and others little time."""
+"""Who has no key, or does not read the answers, costs the server little memory, and others little time."""
 
 import select
 import statistics
@@ -25,7 +25,7 @@ PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Watch:
-    """The largest memory of a server while the block runs, and what a probe waited, in seconds."""
+    """The largest memory of a server while the block runs, and the wait of a probe, in seconds."""
 
     def __init__(self, server: Server) -> None:
         self.server = server

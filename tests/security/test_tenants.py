@@ -1,4 +1,4 @@
-"""What one tenant keeps is not there for another: not by id, path, search, count, history, export, nor by a file."""
+"""Memories of one tenant do not exist for another: not by id, path, search, count, history, export, nor by a file."""
 
 import json
 import re
@@ -79,7 +79,7 @@ def keep(say: Say) -> Mapping[str, Any]:
 
 
 def looks(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Every reading call with what only the owner should find, by id, name, words, filter, count and place."""
+    """Every reading call with data of the owner alone, by id, name, words, filter, count and place."""
     place = {"scopeType": "project", "scopeId": ids["project"]}
     entry = {"entryType": "guideline", "entryId": ids["rule"]}
     return [
@@ -162,7 +162,7 @@ def looks(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def blows(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Every writing call against what the owner keeps."""
+    """Every writing call against the data of the owner."""
     link = {
         "sourceType": "guideline",
         "sourceId": ids["rule"],
@@ -237,7 +237,7 @@ def estate(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def plain(body: bytes, running: House) -> str:
-    """An answer without what differs between any two servers: times, new ids, and where they keep things."""
+    """Return an answer without the differences between any two servers: times, new ids, and where they keep things."""
     text = body.decode()
     for data in (running.data.parent / "full", running.data.parent / "bare"):
         text = text.replace(str(data), "DATA")

@@ -1,4 +1,4 @@
-"""A token of the configured issuer opens what it says, at the address it is for; the way there is told to strangers."""
+"""A token of the configured issuer opens its own scope, at its address; the way there is told to strangers."""
 
 import json
 import time

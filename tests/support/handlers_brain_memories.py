@@ -18,7 +18,7 @@ IDENTITY = Embedder(MODEL).identity
 
 
 def row(key: str, content: str, category: str = "fact", **changed: Any) -> dict[str, Any]:
-    """A new memory as the contract wants it, with what is otherwise."""
+    """Return a new memory as the contract wants it, with these changes."""
     return {
         "id": key,
         "content": content,

@@ -83,5 +83,5 @@ def loaded(*kernels: Kernel) -> Iterator[Load]:
 
 
 def faults(load: Load) -> Counter[str]:
-    """What callers were answered that were not served."""
+    """Return the answers to callers that were not served."""
     return Counter(reply.fault for reply in load.answers.values() if reply.fault is not None)

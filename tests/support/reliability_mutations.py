@@ -55,5 +55,5 @@ def _answer(connection: socket.socket, method: str) -> tuple[int, dict[bytes, by
         if not (more := connection.recv(65536)):
             break
         body += more
-    # What a request had beyond its stated length is answered too, as a request of its own.
+    # The bytes of a request beyond its stated length is answered too, as a request of its own.
     return int(first.split()[1]), headers, body if chunked else body[:length]

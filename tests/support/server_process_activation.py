@@ -17,7 +17,7 @@ def ask(client: socket.socket) -> None:
 
 
 def status(client: socket.socket) -> int:
-    """What it was answered."""
+    """Return the answer to it."""
     answer = http.client.HTTPResponse(client)
     answer.begin()
     answer.read()

@@ -75,7 +75,7 @@ async def main(url: str) -> None:
     async def back() -> AuthorizationCodeResult:
         answer = await answers.get()
         if "error" in answer:
-            say("failed", answer["error"])  # the SDK ends with what is raised here
+            say("failed", answer["error"])  # the SDK ends with this error
             raise PermissionError(answer["error"])
         return AuthorizationCodeResult(code=answer["code"], state=answer["state"], iss=answer["iss"])
 

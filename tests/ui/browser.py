@@ -1,4 +1,4 @@
-"""Chromium without a window, driven over the WebDriver protocol, with what it logs and what it asks for."""
+"""Chromium without a window, driven over the WebDriver protocol, with its log and its requests."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ _GONE = "Node with given id does not belong to the document"  # chromedriver's u
 
 
 class Refused(Exception):
-    """What the driver could not do; `error` is its code."""
+    """A failure of the driver; `error` is its code."""
 
     def __init__(self, error: str, message: str) -> None:
         super().__init__(f"{error}: {message}")
@@ -68,7 +68,7 @@ class Browser:
         self._on(selector, "POST", "click", {})
 
     def write(self, selector: str, text: str) -> None:
-        """Replaces what a field holds."""
+        """Replaces the content of a field."""
         self._on(selector, "POST", "clear", {})
         self._on(selector, "POST", "value", {"text": text})
 
@@ -78,7 +78,7 @@ class Browser:
 
     @contextmanager
     def inside(self, selector: str) -> Iterator[None]:
-        """What follows is looked for in a frame."""
+        """Looks in a frame from now on."""
         self._send("POST", "/frame", {"id": {_ELEMENT: self._find(selector)}})
         try:
             yield
@@ -103,7 +103,7 @@ class Browser:
             pressed += 1
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script of the test returns; its promise is awaited."""
+        """Return the result of a script of the test; its promise is awaited."""
         return self._send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def cdp(self, command: str, **parameters: Any) -> Any:
@@ -111,7 +111,7 @@ class Browser:
         return self._send("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def logged(self, kind: str) -> list[dict[str, Any]]:
-        """What was logged since the last time: `browser` is the console, `performance` the requests."""
+        """Return the log since the last time: `browser` is the console, `performance` the requests."""
         return self._send("POST", "/se/log", {"type": kind})
 
     def requested(self) -> list[str]:
@@ -129,13 +129,13 @@ class Browser:
         self.cdp("Emulation.setScriptExecutionDisabled", value=not scripts)
 
     def violations(self) -> list[str]:
-        """What axe-core finds wrong with the page: WCAG 2.2 AA and best practices."""
+        """Return the faults that axe-core finds in the page: WCAG 2.2 AA and best practices."""
         self.run(AXE.read_text(encoding="utf-8"))
         found = self.run("return axe.run(document, {resultTypes: ['violations']})")
         return [f"{one['id']}: {node['html'][:200]}" for one in found["violations"] for node in one["nodes"]]
 
     def picture(self, file: Path) -> None:
-        """Writes what the window shows as PNG."""
+        """Writes the window as PNG."""
         file.write_bytes(base64.b64decode(self._send("GET", "/screenshot")))
 
     def wait(self, selector: str, words: str) -> None:

@@ -18,7 +18,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(chromium: Browser) -> Browser:
-    """The browser; what tests before have logged and asked for is none of this one's."""
+    """The browser; logs and requests of earlier tests do not count."""
     chromium.logged("browser")
     chromium.requested()
     chromium.look()

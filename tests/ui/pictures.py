@@ -1,4 +1,4 @@
-"""Pictures of every page of the console over 500 memories in five dialects, and what is wrong with their layout.
+"""Pictures of every page of the console over 500 memories in five dialects, and the faults of their layout.
 
 `python -m tests.ui.pictures FOLDER` writes each page at 1280 and 390 pixels, light and dark; with --checkout it shows
 the server of another checkout, so that the pages of two versions lie side by side.
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def looks(browser: Browser, address: str, folder: Path | None = None) -> Iterator[tuple[str, str, list[str]]]:
-    """Open every page at each width, and with a folder in both themes with a picture; yield what is wrong with it."""
+    """Open every page at each width, and with a folder in both themes with a picture; yield its faults."""
     for width in WIDTHS:
         for dark in (False, True) if folder else (False,):
             browser.look(width=width, dark=dark)

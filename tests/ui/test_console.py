@@ -1,4 +1,4 @@
-"""The console in Chromium: the first five minutes, with and without JavaScript, and what axe-core finds."""
+"""The console in Chromium: the first five minutes, with and without JavaScript, and the findings of axe-core."""
 
 import json
 import os

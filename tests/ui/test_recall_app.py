@@ -20,7 +20,7 @@ pytestmark = pytest.mark.ui
 FRAME = "#view"
 ALL = {"serverTools": {}, "openLinks": {}, "updateModelContext": {"text": {}}, "message": {"text": {}}}
 VIEW_BYTES = 20_000
-# What the file itself is made of: its own script, style and bars are no foreign elements.
+# The parts of the file itself: its own script, style and bars are no foreign elements.
 MADE = FOREIGN_ELEMENTS.replace('style, math, script:not([src])"', 'math"').replace('each.name === "style"', "false")
 
 
@@ -44,7 +44,7 @@ def begin(
 
 
 def recorded(browser: Browser, name: str, last: str = "") -> Any:
-    """What the host has recorded, once its last entry holds `last`: its messages arrive a little later."""
+    """Return the records of the host, once its last entry holds `last`: its messages arrive a little later."""
     end = time.monotonic() + 30
     while True:
         entries = browser.run("return record[arguments[0]]", name)

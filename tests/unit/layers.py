@@ -23,7 +23,7 @@ def layers() -> list[list[str]]:
 
 
 def about(name: str) -> str:
-    """The first sentence of what a package or module says of itself."""
+    """Return the first sentence of the docstring of a package or module."""
     folder = ROOT / "kernel" / name
     file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     words = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
@@ -31,7 +31,7 @@ def about(name: str) -> str:
 
 
 def table() -> str:
-    """One row for each layer; each imports only what stands below it."""
+    """One row for each layer; each imports only from layers below it."""
     rows = [f"| {', '.join(f'`{name}`' for name in names)} | {'; '.join(map(about, names))} |" for names in layers()]
     return "\n".join(["| layer | holds |", "|---|---|", *rows])
 

@@ -1,4 +1,4 @@
-"""What the house rules say of imports, sizes and words, held by the code itself."""
+"""The house rules on imports, sizes and words, checked in the code itself."""
 
 import ast
 import re

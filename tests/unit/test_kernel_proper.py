@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 DELETED = ("kernel/observe", "kernel/engines/postgres", "handlers/console", "handlers/importers")
 PACKAGES = "core store engines/sqlite search embed calls security mcp http server".split()
-# These reach the kernel through commands, or hold what is deleted against it.
+# These reach the kernel through commands, or compare it with the deleted parts.
 OF_OTHER_PACKAGES = (
     "calls/test_call_observers.py",
     "core/test_ordinary_files.py",

@@ -1,4 +1,4 @@
-"""A model that understands everything: it keeps what it is sent, and answers one word in the form of Gemini's API."""
+"""A model that understands everything: it keeps its input, and answers one word in the form of Gemini's API."""
 
 import json
 import threading
@@ -31,7 +31,7 @@ class ModelStub:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name of the base class
-                """Nothing: the table is what is printed."""
+                """Nothing: only the table is printed."""
 
         self.received = received
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

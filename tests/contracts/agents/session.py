@@ -1,4 +1,4 @@
-"""One session of a real client, with a model of our own: what hooks add to the conversation arrives at the model.
+"""One session of a real client, with a model of our own: the text of hooks arrives at the model.
 
 Usage: python -m tests.contracts.agents.session. `make agents` installs the client first. `quipu setup --hooks recall`
 writes the hooks, Gemini CLI runs them, and the request that it sends to the model is searched for the memories.
@@ -23,7 +23,7 @@ PROMPT = "Which port does the billing API listen on?"
 
 
 def main() -> int:
-    """Prints what arrived; the exit status is 0 where all of it did."""
+    """Prints the arrived texts; the exit status is 0 where all of it did."""
     with tempfile.TemporaryDirectory() as folder:
         requests = session(Path(folder))
     checks = {
@@ -61,7 +61,7 @@ def session(folder: Path) -> str:
 
 
 def configure(file: Path) -> None:
-    """Lets the client use a key, and neither report nor update; its MCP servers are not what is tested."""
+    """Lets the client use a key, and neither report nor update; its MCP servers are not under test."""
     settings = json.loads(file.read_text(encoding="utf-8"))
     settings["security"] = {"auth": {"selectedType": "gemini-api-key"}}
     settings["privacy"] = {"usageStatisticsEnabled": False}

@@ -1,8 +1,8 @@
-"""Runs MCP clients of other people against a server, over HTTP and stdio, and prints what works as a table.
+"""Runs MCP clients of other people against a server, over HTTP and stdio, and prints a table of the results.
 
 Usage: python -m tests.contracts.clients.matrix [CLIENT ...]. `make clients` builds their environments first.
-Each client is a folder beside this file: what to install, by hash, and `tour.py` or `tour.mjs`, which takes the
-address and prints what it saw: the tools, the answer to adding a memory, a search that finds it, the memory as a
+Each client is a folder beside this file: its packages, by hash, and `tour.py` or `tour.mjs`, which takes the
+address and prints its observations: the tools, the answer to adding a memory, a search that finds it, the memory as a
 resource, and an error. The official clients then call every tool over stdio. Exit status 0 means that every client
 saw everything on both transports.
 """
@@ -38,7 +38,7 @@ QUIET = {
 
 
 class Row(NamedTuple):
-    """What came of one client: the protocol version it speaks over HTTP, and what went wrong on each transport."""
+    """Hold the outcome of one client: its protocol version over HTTP, and the faults on each transport."""
 
     package: str
     version: str
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 def package(client: str) -> tuple[str, str]:
-    """The name and the version of what is installed."""
+    """Return the name and the version of the installed package."""
     folder = HERE / client
     if (folder / "package.json").exists():
         ((name, version),) = json.loads((folder / "package.json").read_text(encoding="utf-8"))["dependencies"].items()
@@ -58,14 +58,14 @@ def package(client: str) -> tuple[str, str]:
 
 
 def command(client: str) -> list[str]:
-    """What runs the tour of this client."""
+    """Return the command of the tour of this client."""
     if (HERE / client / "tour.mjs").exists():
         return ["node", str(HERE / client / "tour.mjs")]
     return [str(ROOT / ".venv-clients" / client / "bin" / "python"), str(HERE / client / "tour.py")]
 
 
 def toured(client: str, scratch: Path, **where: Any) -> str:
-    """What is wrong with what the client saw; empty where nothing is."""
+    """Return the faults of the observations of the client; empty if there are none."""
     path = f"{client}/{'http' if 'url' in where else 'stdio'}"
     task = {
         "memory": {"path": path, "content": CONTENT.format(path)},
@@ -94,7 +94,7 @@ def toured(client: str, scratch: Path, **where: Any) -> str:
 
 
 def judged(seen: dict[str, Any], path: str) -> str:
-    """The parts of what was seen that are not what they should be."""
+    """Return the observations that differ from those expected."""
     right = {
         "tools": seen["tools"] == TOOLS,
         "added": path in seen["added"] and "content_size" in seen["added"],
@@ -107,7 +107,7 @@ def judged(seen: dict[str, Any], path: str) -> str:
 
 
 def every_call() -> list[tuple[str, dict[str, Any]]]:
-    """Each action of each tool, as it is and with null for what it leaves out; what deletes comes last."""
+    """Each action of each tool, as it is and with null for omitted parameters; deletions come last."""
     schemas = {tool.name: input_schema(tool)["properties"] for dialect in app.DIALECTS for tool in dialect.tools}
     ordered = sorted(CALLS.items(), key=is_end)
     return [(name, {**nulls, **given}) for (name, _), given in ordered for nulls in ({}, dict.fromkeys(schemas[name]))]

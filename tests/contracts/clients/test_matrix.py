@@ -1,4 +1,4 @@
-"""What the README says of other people's clients is what `make clients` runs."""
+"""The README lists the clients that `make clients` runs."""
 
 from tests.contracts.clients.matrix import HERE, package
 from tests.reliability.server_process import ROOT

@@ -21,7 +21,7 @@ def sample(question: str, tokens: int) -> Input:
 
 
 def accepted(turn: Interaction, key: str) -> Input | None:
-    """What the user filled in, or None where the client has not brought it."""
+    """Return the input of the user, or None if the client has not brought it."""
     answer = turn.answers.get(key)
     if isinstance(answer, dict) and answer.get("action") == "accept" and isinstance(answer.get("content"), dict):
         return answer["content"]
@@ -99,7 +99,7 @@ def test_input_required_result_tampered_state(tx: Any, request: Nothing, turn: I
 
 
 def test_input_required_result_capabilities(tx: Any, request: Nothing, turn: Interaction) -> Said:
-    """Asks only for what the client says it can do."""
+    """Asks only for capabilities that the client declares."""
     wanted = {
         **(NAME if "elicitation" in turn.capabilities else {}),
         **(CAPITAL if "sampling" in turn.capabilities else {}),
@@ -110,7 +110,7 @@ def test_input_required_result_capabilities(tx: Any, request: Nothing, turn: Int
 
 
 def test_missing_capability(tx: Any, request: Nothing, turn: Interaction) -> Said:
-    """Needs the client's model, whatever the client says it can do."""
+    """Needs the client's model, even if the client does not declare it."""
     return [text("Answered.")] if "capital_question" in turn.answers else InputRequired(CAPITAL)
 
 

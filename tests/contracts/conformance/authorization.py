@@ -1,4 +1,4 @@
-"""The scenarios of the MCP conformance suite for authorization servers, against the server's own one.
+"""The scenarios of the MCP conformance suite for authorization servers, against that of the server.
 
 A person's part, the consent, is done by a form that is sent as the page would send it.
 """
@@ -42,7 +42,7 @@ def registered(running: House, redirect: str) -> str:
 
 
 def run(output: Path) -> bool:
-    """Run every scenario for authorization servers, and print what failed; true if none did."""
+    """Run every scenario for authorization servers, and print the failures; true if there are none."""
     port, listening = free_port(), free_port()
     address = f"http://127.0.0.1:{port}"
     output.mkdir(parents=True)

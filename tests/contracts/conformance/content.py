@@ -1,4 +1,4 @@
-"""What the fixtures share: no arguments, and the content blocks that the conformance suite expects."""
+"""The shared parts of the fixtures: no arguments, and the content blocks that the conformance suite expects."""
 
 import base64
 import struct

@@ -33,7 +33,7 @@ class Regional(msgspec.Struct):
 
 
 class Person(msgspec.Struct):
-    """What the hand-written schema below describes, as far as types go."""
+    """The type that the hand-written schema below describes, as far as types go."""
 
     name: str = ""
 
@@ -211,7 +211,7 @@ def fail(fault: Fault) -> Reply:
     return Reply(fault.message.encode(), PLAIN, fault.code)
 
 
-# The suite calls whatever stands first without arguments.
+# The suite calls the first tool without arguments.
 TOOLS: tuple[Tool, ...] = (
     *(
         read(handler, SHORT)

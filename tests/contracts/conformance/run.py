@@ -1,7 +1,7 @@
 """Run the MCP conformance suite against a server it starts, and judge the result.
 
 Usage: run.py [--output DIR] [command ...]; `--port N` is appended to the command.
-Exit status 0 means: every scored scenario and every pending one in `PENDING` passed, and the expected failures,
+Exit status 0 means: every scored scenario and every pending scenario in `PENDING` passed, and the expected failures,
 those and no others, failed. A warning of the suite is printed and fails nothing.
 """
 
@@ -91,7 +91,7 @@ def run_suite(port: int, revision: str, output: Path) -> Checks:
 
 
 def judge(revision: str, checks: Checks) -> bool:
-    """Print what happened in one revision; true where all of it was meant to happen."""
+    """Print the results of one revision; true if all of them were expected."""
     scored = yaml_list(SUITE / "requirements" / f"{revision}.yaml", "server")
     expected = set(yaml_list(EXPECTED, "server")) if revision == LEGACY else set[str]()
     wanted = [*scored, *(name for name in checks if name in PENDING)]

@@ -1,4 +1,4 @@
-"""What each client takes as the output of a hook, as JSON Schema, written from its documentation (see README.md)."""
+"""The accepted output of a hook of each client, as JSON Schema, written from its documentation (see README.md)."""
 
 from typing import Any
 

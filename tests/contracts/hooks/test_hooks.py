@@ -32,7 +32,7 @@ About this question:
 - ops/ports The API listens on port 8123, because the proxy has 8080. [paths/ops/ports, tester, 2026-01-02]
 </quipu-memories>
 """
-# What a client calls the events, and where it reads the text.
+# The client's names of the events, and the place of the text.
 SHAPES: dict[str, dict[str, Any]] = {
     "claude": {
         "session-start": {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": START}},

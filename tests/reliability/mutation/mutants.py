@@ -1,4 +1,4 @@
-"""Small mistakes made in a module on purpose, one at a time: which there are, and the module with one of them in it."""
+"""Small mistakes made in a module on purpose, one at a time: a list of them, and the module with a mistake in it."""
 
 import ast
 import sys
@@ -34,7 +34,7 @@ COMMAND = (sys.executable, "-m", "pytest", *_PLUGINS, "-x", "-q")
 
 
 class Mutant(NamedTuple):
-    """One mistake: its number within the module, its line, and what it does."""
+    """One mistake: its number within the module, its line, and its effect."""
 
     number: int
     line: int
@@ -53,7 +53,7 @@ class _Maker(ast.NodeTransformer):
         self.found.append(Mutant(number, node.lineno, what))
         return number == self._chosen
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # what a type says runs nowhere
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # types do not run
         if node.value is not None:
             node.value = self.visit(node.value)
         return node
@@ -132,7 +132,7 @@ class _Maker(ast.NodeTransformer):
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Every mistake that can be made in a module; texts, types and what is logged stay as they are."""
+    """Every mistake that can be made in a module; texts, types and log messages stay as they are."""
     maker = _Maker(None)
     maker.visit(ast.parse(source))
     return maker.found

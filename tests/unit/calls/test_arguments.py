@@ -1,4 +1,4 @@
-"""What a client reads where its arguments do not fit, and the numbers that fit in another form."""
+"""The answer to a client whose arguments do not fit, and the numbers that fit in another form."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ class Where(Struct, forbid_unknown_fields=True):
 
 
 class Move(Struct, forbid_unknown_fields=True):
-    """What to move."""
+    """Hold the things to move."""
 
     to: Where
     times: Annotated[int, Meta(ge=1, le=9)] = 1

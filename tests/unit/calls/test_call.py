@@ -1,4 +1,4 @@
-"""Tools that delete all: others write meanwhile, and what they write stays."""
+"""Tools that delete all: others write meanwhile, and their writes stay."""
 
 import asyncio
 from typing import Any

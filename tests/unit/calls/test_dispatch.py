@@ -105,7 +105,7 @@ def refuse(tx: Any, request: Thing) -> Text:
 
 
 def unprintable(tx: Any, request: Thing) -> Text:
-    """Returns what its dialect cannot render."""
+    """Returns a value that its dialect cannot render."""
     put(tx, request)
     return Text("unprintable")
 

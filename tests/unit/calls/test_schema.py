@@ -1,4 +1,4 @@
-"""JSON schema of arguments and results: one object each, with only what it needs."""
+"""JSON schema of arguments and results: one object each, with its needs alone."""
 
 from typing import Annotated, Any, Literal
 

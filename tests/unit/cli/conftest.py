@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PORT", "9")  # nothing listens there, whatever runs on this machine
+    monkeypatch.setenv("PORT", "9")  # nothing listens there, on any machine
     return tmp_path / "home"
 
 

@@ -1,4 +1,4 @@
-"""What `quipu backup` and `quipu restore` say, and what they refuse."""
+"""The output of `quipu backup` and `quipu restore`, and their refusals."""
 
 from pathlib import Path
 

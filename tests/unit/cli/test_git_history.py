@@ -113,7 +113,7 @@ def test_a_change_before_the_first_meeting_is_seen(repository: Repository, packe
 
 
 def test_what_git_is_not_certain_of_is_not_said(repository: Repository) -> None:
-    """A memory may be about what is committed after it, or about what was never committed."""
+    """A memory may be about a later commit, or about changes that were never committed."""
     repository.commit({"a.py": code("return 1"), "b.py": "x = 1\n"})
     repository.commit({"a.py": code("return 2")})
     repository.commit({"b.py": "x = 2\n"})

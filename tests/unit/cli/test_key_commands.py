@@ -1,4 +1,4 @@
-"""What the commands for keys say beyond the key: whom it locks out, which store it opens, how to undo that."""
+"""The output of the commands for keys beyond the key: whom it locks out, which store it opens, how to undo that."""
 
 import io
 import json
@@ -19,7 +19,7 @@ Said = Callable[..., str]
 
 @pytest.fixture
 def said(config: Config, capsys: pytest.CaptureFixture[str]) -> Said:
-    """What a command says on standard error."""
+    """Return the output of a command on standard error."""
 
     def run(*arguments: str) -> str:
         assert commands.run(parser().parse_args(["key", *arguments]), config) == 0

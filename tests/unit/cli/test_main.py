@@ -45,7 +45,7 @@ def ended(*arguments: str, **changes: str) -> tuple[int, str, str]:
 
 
 def on_terminal(*arguments: str, **changes: str) -> str:
-    """What a command prints on a terminal."""
+    """Return the output of a command on a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([*QUIPU, *arguments], cwd=ROOT, env=environment(**changes), stdout=theirs) as program:
         os.close(theirs)

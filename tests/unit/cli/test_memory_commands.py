@@ -1,4 +1,4 @@
-"""The commands for memories on the file: what they print, what they refuse, and what they leave when they do."""
+"""The commands for memories on the file: their output, their refusals, and the state after a refusal."""
 
 import json
 import shlex
@@ -38,7 +38,7 @@ def quipu(kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def typed(tmp_path: Path) -> list[str]:
-    """The texts that were kept of what people typed."""
+    """Return the kept texts of people."""
     return [file.read_text(encoding="utf-8") for file in (tmp_path / "typed").iterdir()]
 
 

@@ -10,7 +10,7 @@ from kernel.cli.progress_bar import Working, render
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what is written."""
+    """Record the output of a terminal."""
 
     def isatty(self) -> bool:
         return True

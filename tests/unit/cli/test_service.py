@@ -109,7 +109,7 @@ def test_other_systems_are_told_the_command(config: Config) -> None:
 
 @pytest.fixture
 def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """A `systemctl` that notes its arguments, and fails for `stop`; returns what it was given."""
+    """A `systemctl` that notes its arguments, and fails for `stop`; returns its arguments."""
     noted, program = tmp_path / "noted", tmp_path / "bin" / "systemctl"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\necho "$@" >>{noted}\n[ "$2" != stop ]\n')

@@ -21,7 +21,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(config: Config, capsys: pytest.CaptureFixture[str]) -> Run:
-    """What a command prints."""
+    """Return the output of a command."""
 
     def run(*words: str) -> str:
         assert commands.run(parser().parse_args(["tenant", *words]), config) == 0

@@ -1,4 +1,4 @@
-"""The comparison of a checkout with the places that memories name: symbols by rule, and what is not looked at."""
+"""The comparison of a checkout with the places that memories name: symbols by rule, and the ignored files."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Files of a folder that somebody else has made: what is read, what is refused and why, with and without `dir_fd`."""
+"""Files of a folder that somebody else has made: reads, refusals and their reasons, with and without `dir_fd`."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every code has a status, and a Fault says what it is."""
+"""Every code has a status, and a Fault has its code and message."""
 
 from typing import get_args
 

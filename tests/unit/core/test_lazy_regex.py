@@ -1,4 +1,4 @@
-"""A pattern is compiled when it is first used, and then is what `re.compile` gives."""
+"""A pattern is compiled when it is first used, and then equals that of `re.compile`."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What may be set to what, and each check at its very limit."""
+"""The ranges of the settings, and each check at its very limit."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

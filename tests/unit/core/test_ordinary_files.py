@@ -1,4 +1,4 @@
-"""What is no ordinary file is refused at once, whatever command meets it, and so is one without an end."""
+"""A file that is not ordinary is refused at once by every command, and so is one without an end."""
 
 import os
 import signal

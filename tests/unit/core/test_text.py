@@ -1,4 +1,4 @@
-"""What is written as YAML reads back as the same values, and no value can pose as another field or line."""
+"""Values in YAML read back as the same values, and no value can pose as another field or line."""
 
 import math
 import unicodedata

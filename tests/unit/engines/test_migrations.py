@@ -152,7 +152,7 @@ def test_failed_migration_is_rolled_back(tmp_path: Path, db: Connection) -> None
 
 @pytest.mark.slow
 def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
-    """The file before each statement is what a kill at that moment leaves."""
+    """The file before each statement is the state after a kill at that moment."""
     file, images = tmp_path / "quipu.db", tmp_path / "images"
     db = Connection(file, StoreContext({}), readonly=False)
 

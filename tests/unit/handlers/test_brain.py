@@ -1,4 +1,4 @@
-"""The brain dialect answers in the shapes of its contract, refuses what makes no sense, and keeps search in step."""
+"""The brain dialect answers in the shapes of its contract, refuses nonsense, and keeps search in step."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""recall finds what any dialect wrote, says where it comes from and why, and keeps to its budget."""
+"""recall finds memories of any dialect, says where it comes from and why, and keeps to its budget."""
 
 import math
 import subprocess
@@ -87,7 +87,7 @@ def ids(answer: Recalled) -> list[str]:
 
 
 def key(memory: RecalledMemory) -> str:
-    """What follows the space, which holds no slash."""
+    """The key after the space, which holds no slash."""
     return memory.id.partition("/")[2]
 
 

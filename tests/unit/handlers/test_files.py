@@ -1,4 +1,4 @@
-"""The tool `memory` of files answers as its contract says, keeps what it is given, and never leaves /memories."""
+"""The tool `memory` of files answers as its contract says, keeps its input, and never leaves /memories."""
 
 import asyncio
 import json

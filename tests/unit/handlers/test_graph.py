@@ -1,4 +1,4 @@
-"""The graph dialect keeps what it is given, finds it, and loses nothing to bad input."""
+"""The graph dialect keeps its input, finds it, and loses nothing to bad input."""
 
 import json
 from collections.abc import Callable

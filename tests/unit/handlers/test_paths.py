@@ -1,4 +1,4 @@
-"""The paths dialect answers in the YAML of its contract, keeps what it is given, and loses nothing to bad input."""
+"""The paths dialect answers in the YAML of its contract, keeps its input, and loses nothing to bad input."""
 
 import asyncio
 import unicodedata

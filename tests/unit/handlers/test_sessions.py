@@ -29,7 +29,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "maintenance": {"action": "purge_all", "confirm": True},
 }
 KEYS = {name: set(tool.returns) for name, tool in ((tool.name, tool) for tool in contracts()["sessions"])}
-# What the contract says in prose, or only of an outcome other than success.
+# Parts of the contract in prose, or only of an outcome other than success.
 UNSAID = {
     "list_recent": {"session_id", "content"},
     "get_entity": {"observations", "relations"},

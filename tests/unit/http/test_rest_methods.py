@@ -1,4 +1,4 @@
-"""REST methods: what a request may look like, who may make it, and the form of every error."""
+"""REST methods: the form of a request, who may make it, and the form of every error."""
 
 import asyncio
 from collections.abc import Iterator

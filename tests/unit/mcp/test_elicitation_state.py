@@ -1,4 +1,4 @@
-"""State on its way through a client: what comes back unchanged, in time and to the same request, and nothing else."""
+"""State on its way through a client: accepted unchanged, in time and for the same request alone."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ ROWS = some.lists(some.dictionaries(KEYS, VALUES, min_size=1), min_size=1)
 
 
 def read(data: bytes) -> list[tuple[str, Any]]:
-    """The members and rows; of what is left out, why and where."""
+    """The members and rows; of the omitted parts, their reasons and places."""
     found = json_rows.rows(io.BytesIO(data), members=["rows"])
     return [(one.name, one.reason) if isinstance(one, LeftOut) else (one.member, one.value) for one in found]
 

@@ -1,4 +1,4 @@
-"""What is kept of calls is kept for each tenant: the clients of one do not push out what another sees of its own."""
+"""Calls are kept for each tenant: the clients of one do not push out the calls of another."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A backup is whole or is not there, and its manifest says what it holds."""
+"""A backup is whole or is not there, and its manifest lists its content."""
 
 import json
 import os
@@ -166,7 +166,7 @@ def test_second_pass_of_a_tree_copies_what_changed_and_drops_what_went(tmp_path:
 
 
 def older(folder: Path, migrated: Path, schema: int) -> Path:
-    """A database of an earlier release, by what its files were."""
+    """A database of an earlier release, by its files."""
     folder.mkdir()
     root = folder.parent / f"sql{schema}"
     if not root.exists():

@@ -337,7 +337,7 @@ def test_embed_missing_stops_on_request(kernel: Kernel, call: Call) -> None:
 
 def test_busy_store_delays_embed_missing(config: Config) -> None:
     running = open_kernel(config._replace(queue_wait=50))
-    while running.store.load().writes:  # what an earlier process left is finished at the start
+    while running.store.load().writes:  # the work of an earlier process is finished at the start
         time.sleep(0.001)
     running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
     with engine(config) as db:

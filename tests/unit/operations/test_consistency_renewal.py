@@ -62,7 +62,7 @@ def rows(config: Config) -> list[tuple[Any, ...]]:
 
 
 def mark_outdated(config: Config) -> None:
-    """The migration of the schema that knows what is outdated, as on a file that lacks it."""
+    """The migration of the schema that marks outdated rows, as on a file that lacks it."""
     db = apsw.Connection(str(config.file))
     db.execute((Path(app.statements.ROOT) / "schema" / "0021_index_words.sql").read_text(encoding="utf-8"))
     db.execute("UPDATE doc_vector SET scale = 1.0")

@@ -32,7 +32,7 @@ def shelf(tmp_path: Path) -> Iterator[IndexedStore]:
 
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[int], None]]:
-    """What is called before each transaction of a command, of which each takes one step; it gets its number."""
+    """Make a function that is called before each transaction of a command with its number; each takes one step."""
     called: list[Callable[[int], None]] = []
     write, number = Turns.write, iter(range(1_000_000))
     monkeypatch.setattr(yielding, "_HELD_SECONDS", 0.0)
@@ -115,7 +115,7 @@ def refreshed(shelf: IndexedStore) -> None:
 
 
 def unfinished(shelf: IndexedStore) -> list[Any]:
-    """What a rebuild leaves while it is under way."""
+    """Return the state during a rebuild."""
     return shelf.writer.values(
         "SELECT name FROM sqlite_schema WHERE name LIKE 'doc%next%' OR name LIKE 'doc%old%' "
         "UNION ALL SELECT name FROM setting WHERE name LIKE 'reindex%' OR name LIKE 'full_text%'"

@@ -1,4 +1,4 @@
-"""A copy that follows a data directory: what it takes over, and where it must not be made."""
+"""A copy that follows a data directory: its content, and the places where it must not be made."""
 
 import json
 import re

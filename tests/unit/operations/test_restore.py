@@ -1,4 +1,4 @@
-"""A restore refuses what is no sound backup, keeps what was there, and never opens a store that had keys."""
+"""A restore refuses unsound backups, keeps the earlier data, and never opens a store that had keys."""
 
 import shutil
 from collections.abc import Callable

@@ -87,7 +87,7 @@ def test_no_tool_fails_at_a_time_that_is_none_and_check_names_the_rows(
 
 
 def forged(source: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """An export with changed lines, and the checksum of what it holds now."""
+    """An export with changed lines, and the checksum of its present lines."""
     lines = [json.loads(line) for line in source.read_bytes().splitlines()][:-1]
     for line in lines:
         change(line)

@@ -1,4 +1,4 @@
-"""Which calls keep what they changed, and what undo says of a call that cannot be undone."""
+"""The calls that keep undo data, and the answer of undo for a call that cannot be undone."""
 
 from functools import partial
 from typing import Any, get_args

@@ -28,7 +28,7 @@ class CutOff(Exception):
 
 @pytest.fixture
 def imported(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Rows, int]:
-    """What was there before an import in many slices, and the number of that."""
+    """Return the state before an import in many slices, and the number of that."""
     monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)
     before = everything(kernel)
     source = tmp_path / "memory.jsonl"
@@ -41,7 +41,7 @@ def imported(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-    """What is called before each transaction of a command, of which each takes one step."""
+    """Make a function that is called before each transaction of a command, of which each takes one step."""
     called: list[Callable[[], object]] = []
     write = Turns.write
     monkeypatch.setattr(yielding, "_HELD_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""How likely a document answers a query, by what is known of both."""
+"""How likely a document answers a query, by the evidence of both."""
 
 import math
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[IndexedStore]:
 
 
 def verdicts(store: IndexedStore, query: str) -> dict[str, index.Verdict]:
-    """What is said of each text that may answer or does."""
+    """Return the verdict on each text that may answer."""
 
     def read(tx: Tx) -> dict[str, index.Verdict]:
         fused = index.rerank(tx, query, index.find(tx, query), index.Weights()).fused

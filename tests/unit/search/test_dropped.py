@@ -1,4 +1,4 @@
-"""Documents that are deleted in numbers: no search finds them from then on, whatever full text still holds."""
+"""Documents that are deleted in numbers: no search finds them from then on, despite rows in full text."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

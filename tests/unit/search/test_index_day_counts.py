@@ -1,4 +1,4 @@
-"""Each space has the number of its documents by the day of their last change, whatever happens to them."""
+"""Each space has the number of its documents by the day of their last change, after every change."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A cursor round-trips what was shown; all pages together hold every memory once, whatever is written between them."""
+"""A cursor round-trips the shown memories; all pages together hold every memory once, with any writes between them."""
 
 import base64
 from collections.abc import Callable, Iterator

@@ -73,7 +73,7 @@ def _cosine(one: tuple[int, int], other: tuple[int, int]) -> float:
 
 
 def test_a_flood_is_one_group_beyond_what_is_compared() -> None:
-    """So is a second one that begins after it, and what is like neither stays by itself."""
+    """So is a second one that begins after it, and a text like neither stays by itself."""
     angles = [0.0] * MOST_COMPARED + [0.1] * 3000 + [1.5] * 3000 + [3.0, 4.5]
     vectors = np.array([(np.cos(angle), np.sin(angle)) for angle in angles], np.float32)
     duplicates = NearDuplicates(2)

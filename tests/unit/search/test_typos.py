@@ -1,4 +1,4 @@
-"""A misspelt word finds what the word finds; words that are spelt right are left alone."""
+"""A misspelt word finds the hits of the word; words that are spelt right are left alone."""
 
 from pathlib import Path
 

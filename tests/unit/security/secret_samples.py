@@ -160,7 +160,7 @@ def secrets(count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
         yield name, chance.choice(AROUND).format(secret=secret)
 
 
-# What looks a little like a secret and is none.
+# Texts that look a little like a secret and are none.
 NEAR: tuple[Kind, ...] = (
     lambda c: f"Fixed in {some(c, HEX, 40)}, see #{c.randint(1, 999)}",
     lambda c: f"sha256:{some(c, HEX, 64)} is the digest of the image",

@@ -1,4 +1,4 @@
-"""Places of keys: their forms, and what they hold."""
+"""Places of keys: their forms, and their content."""
 
 import pytest
 

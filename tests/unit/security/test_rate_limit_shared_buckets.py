@@ -1,4 +1,4 @@
-"""Buckets in shared memory: the same limit for all who share it, whatever the number of callers."""
+"""Buckets in shared memory: the same limit for all who share it, for any number of callers."""
 
 import mmap
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""The permission of a tool names every action it has, and agrees with what the tool says of itself."""
+"""The permission of a tool names every action it has, and agrees with the description of the tool."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def test_every_tool_and_every_action_is_listed_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("name", "action", "right"), list(entries()))
 def test_read_permission_is_exactly_for_tools_that_cannot_write(name: str, action: str, right: str) -> None:
-    """A right to read means a connection that is opened read-only, whatever the handler does."""
+    """A right to read means a connection that is opened read-only, for any handler."""
     reads = action in reading(TOOLS[name])
     assert right in {"read", "write", "admin"}
     assert (right == "read") == (reads and name not in REPORTS_ON_THE_MACHINE)
@@ -74,7 +74,7 @@ def test_dialects_that_read_all_others_are_declared() -> None:
 
 
 def misread(tool: Tool, action: str) -> str:
-    """What the decoder says of arguments that hold nothing but an action."""
+    """Return the error of the decoder for arguments that hold nothing but an action."""
     try:
         msgspec.json.decode(msgspec.json.encode({"action": action, "command": action}), type=tool.request)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Large writes that wait are bounded by their bytes: the caller is told to try again, and what waits is written."""
+"""Large writes that wait are bounded by their bytes: the caller is told to try again, and waiting writes are done."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Memory that was freed between what is still used goes back to the operating system."""
+"""Memory that was freed between blocks in use goes back to the operating system."""
 
 import ctypes
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from kernel.server.process import trim_memory
 
-SIZE = 1000  # above what the interpreter keeps in pools of its own
+SIZE = 1000  # above the sizes that the interpreter keeps in pools of its own
 COUNT = 50_000
 
 

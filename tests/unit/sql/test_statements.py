@@ -17,7 +17,7 @@ KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit(_answer|
 ENGINE_TABLES = {"dbstat", "json_each", "json_tree", "jsonb_each", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "files", "graph", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in (*dialect.tools, *(method.tool for method in dialect.rest))]
-# flush_deferred runs only what the same transaction deferred; a read defers nothing, so its flushes never run.
+# flush_deferred runs only the deferred work of the same transaction; a read defers nothing, so its flushes never run.
 FLUSHES = ("kernel.search.index._flush", "kernel.store.history._flush")
 
 statement = pytest.mark.parametrize("key", sorted(STATEMENTS))
@@ -168,7 +168,7 @@ def handlers(tool: Tool) -> Iterator[str]:
     yield f"{tool.handler.__module__}.{tool.handler.__qualname__}"
     if tool.hooks.batch is not None:
         yield f"{tool.hooks.batch.__module__}.{tool.hooks.batch.__qualname__}"
-    if tool.name == "hook post-compact":  # it writes by what a dialect keeps handoffs with
+    if tool.name == "hook post-compact":  # it writes by the function with which a dialect keeps handoffs
         kept = [dialect.memories.keep_handoff for dialect in app.DIALECTS if dialect.memories.keep_handoff]
         yield from (f"{keep.__module__}.{keep.__qualname__}" for keep in kept)
     if tool.hooks.precheck is not None:

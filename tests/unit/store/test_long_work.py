@@ -69,7 +69,7 @@ def test_other_writes_run_between_the_slices_of_a_call(kernel: Kernel) -> None:
         kernel.store.write_later(note, CallContext())
         first.set()
 
-    kernel.store.write_sync(lambda _tx: None)  # what the start has queued is done
+    kernel.store.write_sync(lambda _tx: None)  # the work of the start is done
     assert writing(kernel, steps, meanwhile) == "done"
     assert order == ["slice 0", "write", "slice 1", "slice 2"]
 

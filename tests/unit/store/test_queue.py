@@ -30,7 +30,7 @@ def run(jobs: list[Job]) -> None:
 
 
 class Held:
-    """A queue over a pool whose only thread waits for `release`; then `groups` has what it took."""
+    """A queue over a pool whose only thread waits for `release`; then `groups` has the jobs that it took."""
 
     def __init__(self, **options: Any) -> None:
         self.groups: list[list[Job]] = []

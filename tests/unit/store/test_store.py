@@ -187,7 +187,7 @@ def test_calls_are_answered_after_the_work_that_follows_their_commit(store: Stor
     assert asyncio.run(grouped(store, followed("a"), add("b"), followed("c"))) == ["a", "b", "c"]
     assert seen == [["a", "b", "c"]]
     assert stored(store) == ["a", "b", "c", "after"]
-    assert len(commits) == 3  # of the call that kept the writer busy, of the group, and of what followed it
+    assert len(commits) == 3  # of the call that kept the writer busy, of the group, and of the work after it
 
 
 def test_a_call_is_told_where_the_work_after_its_commit_fails_and_stays_committed(store: Store) -> None:

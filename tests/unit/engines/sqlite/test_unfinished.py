@@ -1,4 +1,4 @@
-"""A file appears when it is whole, and a folder too; what was abandoned goes, what is being written stays."""
+"""A file appears when it is whole, and a folder too; abandoned files go, those being written stay."""
 
 import subprocess
 import sys

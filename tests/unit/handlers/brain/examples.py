@@ -8,7 +8,7 @@ from tests.contracts.seed_texts import HERE, fences, sections
 
 
 def example(tool: str) -> Any:
-    """The answer of a tool as the contract shows it; what it leaves out is empty."""
+    """The answer of a tool as the contract shows it; omitted parts are empty."""
     (body,) = (
         body for name, body in sections((HERE / "brain.md").read_text(encoding="utf-8"), r"### `(\w+)`") if name == tool
     )
@@ -17,7 +17,7 @@ def example(tool: str) -> Any:
 
 
 def shape(value: Any, under: str = "") -> Any:
-    """Keys in order and kinds of value, a list by its first item; what stands under `data` is not looked into."""
+    """Keys in order and kinds of value, a list by its first item; the content of `data` is ignored."""
     if under == "data":
         return type(value)
     if isinstance(value, dict):

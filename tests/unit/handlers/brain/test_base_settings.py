@@ -1,4 +1,4 @@
-"""What the owner of a server may set for brain, and what is no such value."""
+"""The settings of brain, and the refused values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Entities are kept with what is linked to them, and go with their links."""
+"""Entities are kept with their linked rows, and go with their links."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.unit.handlers.brain.conftest import CallOk
 
 
 def row(key: str, name: str, kind: str = "project", **changed: Any) -> dict[str, Any]:
-    """A new entity as the contract wants it, with what is otherwise."""
+    """Return a new entity as the contract wants it, with these changes."""
     return {
         "id": key,
         "name": name,

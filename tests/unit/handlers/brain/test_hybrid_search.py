@@ -1,4 +1,4 @@
-"""Meaning, words, recency and importance together find what is relevant, and say what each of them counted."""
+"""Meaning, words, recency and importance together find the relevant rows, and show the share of each."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What project-brain stored is found here afterwards, plain or encrypted: all of it, or nothing where it cannot be."""
+"""The data of project-brain is found here afterwards, plain or encrypted: all of it, or nothing where it cannot be."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ Bring = Callable[..., list[str]]
 
 @pytest.fixture
 def bring(config: Config, capsys: pytest.CaptureFixture[str]) -> Bring:
-    """Runs the command; the lines it prints, what the user should hear of last."""
+    """Runs the command; return its lines, the most important last."""
 
     def run(folder: Path, password: str | None = None) -> list[str]:
         arguments = ["import", "project-brain", str(folder), *(["--password-env", "SECRET"] if password else [])]
@@ -43,7 +43,7 @@ def bring(config: Config, capsys: pytest.CaptureFixture[str]) -> Bring:
 
 @pytest.fixture
 def opened(config: Config, caller: Callable[..., Call]) -> Iterator[Callable[..., Any]]:
-    """What a tool says in the store that was imported into, once it is."""
+    """Return the answer of a tool in the store after the import."""
     kernels: list[Kernel] = []
 
     def ask(name: str, **arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Whatever another program left in a column becomes a value our rows can hold."""
+"""Every value of another program in a column becomes a value our rows can hold."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Links join what there is, once each, and are call_ok newest first."""
+"""Links join existing rows, once each, and are call_ok newest first."""
 
 from typing import Any
 

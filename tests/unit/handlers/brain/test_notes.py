@@ -1,4 +1,4 @@
-"""Notes keep long texts with a version that counts, and are found by what their summary says."""
+"""Notes keep long texts with a version that counts, and are found by their summaries."""
 
 from typing import Any
 

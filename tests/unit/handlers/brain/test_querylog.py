@@ -1,4 +1,4 @@
-"""What was searched is noted without its secrets, counted over every database, and can be cleaned up."""
+"""Searches are noted without its secrets, counted over every database, and can be cleaned up."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A memory that is replaced hands on what it belongs to, has one successor at a time, and is free without it."""
+"""A memory that is replaced hands on its links, has one successor at a time, and is free without it."""
 
 from collections.abc import Callable
 from typing import Any

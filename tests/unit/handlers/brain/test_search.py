@@ -1,4 +1,4 @@
-"""Words find memories and entities of the databases asked for, best first; what is found counts as accessed."""
+"""Words find memories and entities of the databases asked for, best first; hits count as accessed."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was saved without a model, or with another one, is embedded on request, and counted by type."""
+"""Rows that were saved without a model, or with another one, is embedded on request, and counted by type."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

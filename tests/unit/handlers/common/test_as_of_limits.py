@@ -1,4 +1,4 @@
-"""recall with as_of over a long history reads little, finds what passes the filters and answers."""
+"""recall with as_of over a long history reads little, finds the matches of the filters and answers."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""recall as of every moment answers what recall answered at that moment."""
+"""recall as of every moment gives the answer of that moment."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ STEPS = st.lists(
 
 
 class Writer:
-    """Writes, changes and deletes through the tools of the dialects; what it changes it has written itself."""
+    """Writes, changes and deletes through the tools of the dialects; it changes only its own rows."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -112,7 +112,7 @@ def newest(call: Call, **asked: Any) -> list[Any]:
 
 
 def found(call: Call, **asked: Any) -> list[tuple[Any, ...]]:
-    """What the query finds: everything in so small a store, so that texts and provenance tell."""
+    """Return the hits of the query: everything in so small a store, so that texts and provenance tell."""
     memories = newest(call, query=QUERY, max_tokens=100_000, alike=0, **asked)
     return sorted((memory.id, memory.text, memory.scope, str(memory.provenance)) for memory in memories)
 

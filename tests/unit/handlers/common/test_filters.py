@@ -1,4 +1,4 @@
-"""recall leaves out what a setting names, and finds memories of any dialect by their tags."""
+"""recall leaves out the dialects of a setting, and finds memories of any dialect by their tags."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ def finder(call: Call) -> Found:
 
 @pytest.fixture
 def found(call: Call) -> Found:
-    """The ids of what recall finds."""
+    """Return the ids of the hits of recall."""
     return finder(call)
 
 

@@ -1,4 +1,4 @@
-"""What hooks remember of a session, what they store, and what they keep out."""
+"""The memory of hooks for a session, their writes, and their exclusions."""
 
 import json
 from typing import Any

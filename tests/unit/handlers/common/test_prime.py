@@ -1,4 +1,4 @@
-"""What a session in a project is given at its start: parts, budget, fence, and what never stands in it."""
+"""The text for the start of a session in a project: parts, budget, fence, and exclusions."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Whatever stands in a question is searched for like plain words, by recall and by the searches of the dialects."""
+"""Every text of a question is searched for like plain words, by recall and by the searches of the dialects."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""recall puts together what words, meaning, tokens and neighbours in time say, and lets no flood drown the rest."""
+"""recall combines words, meaning, tokens and neighbours in time, and lets no flood drown the rest."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Markdown of a memory as a person reads it: what is rendered, and that nothing of it gets out."""
+"""Markdown of a memory as a person reads it: the rendered parts, and that nothing of it gets out."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What does not fit into an answer is not read."""
+"""Rows that do not fit into an answer are not read."""
 
 from collections.abc import Callable
 

@@ -24,7 +24,7 @@ def folder(config: Config) -> Path:
 
 @pytest.fixture
 def call_ok(call: Call) -> CallOk:
-    """`call_ok("memory_recall", ...)` is what a call that must succeed answers."""
+    """`call_ok("memory_recall", ...)` is the answer of a call that must succeed."""
 
     def run(name: str, **arguments: Any) -> dict[str, Any]:
         reply = call(name, **arguments)

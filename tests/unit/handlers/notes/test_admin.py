@@ -1,4 +1,4 @@
-"""Lint finds what went wrong in files that people edit, and nothing where nothing did."""
+"""Lint finds faults in files that people edit, and nothing where nothing did."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A file gets its new content whole or not at all, keeps what somebody else wrote, and is never reached by a link."""
+"""A file gets its new content whole or not at all, keeps the text of others, and is never reached by a link."""
 
 import errno
 import os
@@ -51,7 +51,7 @@ def written(root: Path, path: str = "learning/a.md", data: bytes = b"one", befor
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """What every file holds, by path."""
+    """Return the content of every file, by path."""
     top = root / ".mnemonics"
     return {name: (top / name).read_bytes() for name in names(root) if (top / name).is_file()}
 

@@ -1,4 +1,4 @@
-"""Files follow the commit: a call that fails leaves each as it was, and what is committed is made, now or later."""
+"""Files follow the commit: a call that fails leaves each as it was, and committed changes are made, now or later."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Scores are strengths, fall, and leave out what does not reach the floor."""
+"""Scores are strengths, fall, and leave out hits below the floor."""
 
 from hypothesis import given
 from hypothesis import strategies as st

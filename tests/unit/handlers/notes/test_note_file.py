@@ -1,4 +1,4 @@
-"""A memory is what its file says, and what the file leaves open its path and its time answer."""
+"""A memory has the content of its file; its path and its time fill gaps."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""What memory_remember and memory_forget did to files can be taken back, all of it or nothing, until it has been."""
+"""Changes of files by memory_remember and memory_forget can be taken back, all of it or nothing, until it has been."""
 
 import errno
 import itertools
@@ -178,7 +178,7 @@ def test_an_undo_whose_files_cannot_be_written_changes_nothing_and_can_be_tried_
 def test_forgetting_more_than_undo_data_may_hold_can_be_undone(
     kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The texts are in the history: what an undo keeps of a call does not grow with them."""
+    """The texts are in the history: the undo data of a call does not grow with them."""
     monkeypatch.setattr("kernel.store.group_runner._UNDO_BYTES", 10_000)
     notes = [put(folder, f"context/u-{number}.md", BY_HAND * 20) for number in range(20)]
     call_ok("memory_recall", isAll=True)

@@ -1,4 +1,4 @@
-"""File names and types are made of titles and names as the original makes them, less what it loses."""
+"""File names and types are made of titles and names as the original makes them, without its losses."""
 
 import re
 

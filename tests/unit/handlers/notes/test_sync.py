@@ -1,4 +1,4 @@
-"""The index follows the files: whatever hands, editors and version control do to them, the next recall knows."""
+"""The index follows the files: the next recall knows all changes by hands, editors and version control."""
 
 import asyncio
 import errno
@@ -37,7 +37,7 @@ def everything_else(kernel: Kernel) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def contents(call_ok: CallOk, **arguments: Any) -> dict[str, str]:
-    """What isAll shows, content by title."""
+    """Return the answer of isAll, content by title."""
     answer = call_ok("memory_recall", isAll=True, **arguments)
     return {memory["title"]: memory["content"] for memory in answer["memories"]}
 
@@ -208,7 +208,7 @@ def test_second_edit_within_timestamp_grain_is_seen(call_ok: CallOk, folder: Pat
 
 @pytest.mark.usefixtures("coarse")
 def test_unchanged_stamp_is_trusted_after_the_grain(call_ok: CallOk, folder: Path) -> None:
-    """Only the sync, which reads everything, sees an edit that leaves no trace whatever."""
+    """Only the sync, which reads everything, sees an edit that leaves no trace."""
     file = put(folder, "learning/a.md", "one")
     os.utime(file, ns=(10**18, 10**18))
     assert contents(call_ok) == {"A": "one"}
@@ -428,7 +428,7 @@ TEXTS = st.sampled_from(["salt", "raven", "---\nmemory_type: issue\n---\nknot", 
 
 
 class Following(RuleBasedStateMachine):
-    """Hands and tools change the files in any order; after each step a recall shows exactly what is there."""
+    """Hands and tools change the files in any order; after each step a recall shows exactly the present files."""
 
     made: ClassVar[Iterator[tuple[Kernel, Call, Path]]]
 

@@ -1,4 +1,4 @@
-"""Category and priority as of a time: what `get`, searches, contexts and histories say after they were changed."""
+"""Category and priority as of a time: the answers of `get`, searches, contexts and histories after a change."""
 
 import json
 from typing import Any

@@ -24,7 +24,7 @@ NOW = "2026-01-02T03:04:05.678Z"
 OLD = "2024-12-10 10:00:00"
 THEN = "2024-12-10T10:00:00.000Z"
 ISO = "2024-12-11T11:22:33.444Z"
-# The tables of the first release that had them all, and what later ones added.
+# The tables of the first release that had them all, and the additions of later ones.
 TABLES: dict[str, list[str]] = {
     "organizations": ["id", "name", "created_at", "metadata"],
     "projects": ["id", "org_id", "name", "description", "root_path", "created_at", "updated_at", "metadata"],

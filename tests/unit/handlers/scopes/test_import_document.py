@@ -1,4 +1,4 @@
-"""An import moves scopes that the document has, counts what it wrote, and can be tried without writing."""
+"""An import moves scopes that the document has, counts its writes, and can be tried without writing."""
 
 import json
 from typing import Any

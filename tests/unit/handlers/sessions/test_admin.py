@@ -184,7 +184,7 @@ def test_vacuum_shrinks_the_file_without_confirmation(kernel: Kernel, ask: Ask) 
         pass
     large = pages(kernel)
     assert ask("maintenance", action="vacuum") == {"status": "ok", "action": "vacuum"}
-    assert pages(kernel) < large * 0.8  # the history keeps what was deleted
+    assert pages(kernel) < large * 0.8  # the history keeps deleted rows
     ask("remember", content="works on", session_id="s")
     assert [found["content"] for found in ask("search_memory", query="works", session_id="s")] == ["works on"]
 

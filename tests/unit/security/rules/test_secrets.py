@@ -104,7 +104,7 @@ def test_notes_about_passwords_are_kept(text: str) -> None:
         "type User { password: Password! @hidden }",
         "$adminPassword: HashedText!",
         "let password: NSString!",
-        # templates, and references to what holds the value
+        # templates, and references to the place of the value
         'password: "{{ vault_pw }}"',
         "password: '{{ env_var(\"DBT_PASSWORD\") }}'",
         'password: "{% raw %}{{ x }}{% endraw %}"',
