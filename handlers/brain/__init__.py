@@ -136,6 +136,7 @@ DIALECT = Dialect(
         curate=curation.curate,
         curating=curation.TOOLS,
         compose=curation.compose,
+        named=links.ends,
         brief=curation.brief,
         tagged=tagged,
         expired=expired,

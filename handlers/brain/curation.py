@@ -1,12 +1,13 @@
-"""Editing and forgetting by a person: of notes, resources and immutable memories with tools beside the contract.
+"""Editing, tags and forgetting by a person: of notes, resources and immutable memories with tools beside the contract.
 
 The decisions of a project, for the start of a session."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from handlers.brain import repository
 from handlers.brain.base import DATABASES, lock_of, not_found, space
-from handlers.brain.index_text import note_source, resource_source, update_index
+from handlers.brain.index_text import decode_words, note_source, resource_source, update_index
 from handlers.brain.memories import DeleteMemory, delete_row
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.calls.settings import setting
@@ -48,17 +49,25 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
             lock=lock,
             forget_locked=ToolCall("forget_immutable_memory", place) if lock else None,
             until=memory.valid_until or "",
+            tag=_tagging("update_memory", place, memory.tags),
         )
     if (entity := tx.one("brain.entities.get", Entity, **place)) is not None:
         edit, forget = ToolCall("update_entity", place, "description"), ToolCall("delete_entity", place)
-        return Curation(entity.description or "", edit, forget, _links(tx, db, key))
+        tag = _tagging("update_entity", place, entity.tags)
+        return Curation(entity.description or "", edit, forget, _links(tx, db, key), tag=tag)
     if (note := tx.one("brain.notes.get", Note, **place)) is not None:
-        return Curation(note.content, ToolCall("update_note", place, "content"), ToolCall("forget_note", place))
+        edit, tag = ToolCall("update_note", place, "content"), _tagging("update_note", place, note.tags)
+        return Curation(note.content, edit, ToolCall("forget_note", place), tag=tag)
     if (resource := tx.one("brain.resources.get", Resource, **place)) is not None:
         return Curation(resource_source(space, resource).text, None, ToolCall("forget_resource", place))
     if (link := tx.one("brain.links.get", Link, **place)) is not None:
         return Curation(f"{link.source_id} {link.relationship} {link.target_id}", None, ToolCall("delete_link", place))
     return None
+
+
+def _tagging(tool: str, place: dict[str, str], column: str | None) -> Callable[[str], ToolCall | None]:
+    tags = decode_words(column)
+    return lambda tag: None if tag in tags else ToolCall(tool, {**place, "tags": [*tags, tag]})
 
 
 def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:

@@ -131,6 +131,11 @@ def _link_text(row: Link) -> str:
     return f"{row.source_id} {row.relationship} {row.target_id}"
 
 
+def ends(key: str, text: str) -> list[str]:
+    """Return the ids in the history of a link; nothing for other keys."""
+    return [text.partition(" ")[0], text.rpartition(" ")[2]] if key.startswith("lnk_") else []
+
+
 TOOLS: tuple[Tool, ...] = (
     write(create_link, Hints("Create link"), permission="write"),
     read(get_links, Hints("Get links"), permission="read"),

@@ -13,7 +13,7 @@ from handlers.console.connect import base
 from handlers.console.guide import NOT_ADMIN, ClientSetup
 from handlers.console.memory import curation_of, find_document, no_memory, state_of, version_of
 from handlers.console.reading import Place, Site, console_context, place_of, read, require
-from handlers.console.records import calls_of, events
+from handlers.console.records import calls_of, events, newest_call
 from handlers.console.requests import Visit, as_shown, with_line_ends_of
 from kernel.calls.call import Call, ToolEntry, reporting
 from kernel.calls.dispatch import Dispatch
@@ -105,12 +105,53 @@ async def forget_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields:
     places = selected(visit, fields)
     for place in places:
         await require_forgettable(dispatch, visit, Forget(place.id))
-    numbers = list[str]()
+    last = await read(dispatch, visit, newest_call)
     for place in places:
         await forget_as_asked(dispatch, visit, Forget(place.id))
+    return await _done_together(dispatch, visit, places, last, "forgotten")
+
+
+async def change_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+    """Tags several memories, or moves them to a folder; if one cannot be, none is."""
+    require(visit, "Change", Permission.write)
+    tag, folder = (fields.get(name, "").strip() for name in ("tag", "folder"))
+    if not tag and not folder:
+        raise Fault("invalid", "Type a tag or a folder.")
+    changes = [
+        (place, call)
+        for place in selected(visit, fields)
+        for call in await _changes(dispatch, visit, place, tag, folder)
+    ]
+    if not changes:
+        return Done("/ui/audit?done=unchanged")
+    last = await read(dispatch, visit, newest_call)
+    for place, call in changes:
+        version = await read(dispatch, visit, lambda tx, place=place: version_of(tx, dispatch, place))
+        await call_tool(dispatch, visit, place, version, call)
+    return await _done_together(dispatch, visit, [place for place, _ in changes], last, "changed")
+
+
+async def _changes(dispatch: Dispatch, visit: Visit, place: Place, tag: str, folder: str) -> list[ToolCall]:
+    curation = await _curation(dispatch, visit, place, "changed")
+    for asked, offered, verb, does in (
+        (tag, curation.tag, "tagged", "tags"),
+        (folder, curation.move, "moved", "moves"),
+    ):
+        if asked and offered is None:
+            raise Fault("conflict", f"{_named(place)} cannot be {verb} because {_without_tool(place, does)}.")
+    calls = [curation.tag(tag)] if tag and curation.tag else []
+    if folder and curation.move:
+        calls.append(curation.move(folder.strip("/")))
+    return [call for call in calls if call is not None]
+
+
+async def _done_together(dispatch: Dispatch, visit: Visit, places: Sequence[Place], last: int, notice: str) -> Done:
+    """Return the page with the calls after `last` that touched the places, which undoes all of them."""
+    numbers = list[str]()
+    for place in places:
         newest = await read(dispatch, visit, lambda tx, place=place: calls_of(tx, place))
-        numbers += [str(call.number) for call in newest[:1]]
-    return Done(f"/ui/audit?{urlencode({'calls': ' '.join(numbers), 'done': 'forgotten'})}")
+        numbers += [str(call.number) for call in newest[:1] if call.number > last]
+    return Done(f"/ui/audit?{urlencode({'calls': ' '.join(numbers), 'done': notice})}")
 
 
 async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
@@ -237,6 +278,7 @@ ACTIONS: Mapping[str, Action] = {
     "forget": forget,
     "undo": undo,
     "forget-selected": forget_selected,
+    "change-selected": change_selected,
     "export-selected": export_selected,
     "undo-several": undo_several,
     "release": release,

@@ -1,17 +1,24 @@
 """The tree of places: spaces, the scopes of a space, the folders of its keys, and the memories in them."""
 
+from collections.abc import Callable, Mapping
+
 from msgspec import Struct
 
-from handlers.console.overview import Space
-from handlers.console.reading import PAGE_ROWS, Place, Site, allowed_dialects, place_of, read
-from handlers.console.records import NEWEST, texts_of
+from handlers.console.overview import MOST_COUNTED, spaces_of
+from handlers.console.reading import PAGE_ROWS, Place, Site, allowed_dialects, ordered, place_of, read
+from handlers.console.records import NEWEST, Leaf, leaves_of
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.store.transaction import Tx
 
-_MOST_COUNTED = 1000  # memories of a folder
 _LAST = "\U0010ffff"
 _LEAST = "\x01"
+_COLUMNS: Mapping[str, Callable[[Leaf], str]] = {
+    "memory": lambda leaf: leaf.text.casefold(),
+    "actor": lambda leaf: leaf.actor,
+    "written": lambda leaf: leaf.updated_at,
+}
+_PARAMETERS = ("space", "under", "scope", "first", "before", "sort")
 
 
 class Branch(Struct):
@@ -25,24 +32,31 @@ class Branch(Struct):
     many: bool = False
 
 
-class Leaf(Struct):
-    """A memory, with the beginning of its text."""
-
-    id: str
-    text: str
-
-
 class Browse(Struct):
-    """A place: the places above it, those directly below it, its memories, and the parameters of the next page."""
+    """A place: the places above it, those directly below it, its memories, and the parameters of the next page.
+
+    `query` are those of this page.
+    """
 
     trail: list[Branch]
     branches: list[Branch]
     memories: list[Leaf]
     next: dict[str, str] | None
+    query: dict[str, str] = {}
 
 
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Browse:
     """Return the contents of a place; raises Forbidden for a dialect that the caller may not call."""
+    shown = await _load(dispatch, visit)
+    sort = visit.query.get("sort", "")
+    shown.memories = ordered(shown.memories, sort, _COLUMNS)
+    shown.query = {name: visit.query[name] for name in _PARAMETERS if name in visit.query}
+    if shown.next and sort:
+        shown.next["sort"] = sort
+    return shown
+
+
+async def _load(dispatch: Dispatch, visit: Visit) -> Browse:
     space, under = visit.query.get("space", ""), visit.query.get("under", "")
     if not space:
         return await read(dispatch, visit, lambda tx: _spaces(tx, allowed_dialects(visit)))
@@ -54,8 +68,10 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Browse:
 
 
 def _spaces(tx: Tx, dialects: list[str] | None) -> Browse:
-    spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
-    return Browse([], [Branch(space.name, {"space": space.name}, space.memories) for space in spaces], [], None)
+    spaces = [
+        Branch(space.name, {"space": space.name}, space.memories, space.many) for space in spaces_of(tx, dialects)
+    ]
+    return Browse([], spaces, [], None)
 
 
 def _in_space(tx: Tx, space: str, under: str, first: str) -> Browse:
@@ -71,7 +87,7 @@ def _in_space(tx: Tx, space: str, under: str, first: str) -> Browse:
 
 
 def _scopes(tx: Tx, space: str, first: str, limit: int) -> list[tuple[str, int]]:
-    return tx.all("kernel.console.scopes", _pair, space=space, first=first, limit=limit, most=_MOST_COUNTED)
+    return tx.all("kernel.console.scopes", _pair, space=space, first=first, limit=limit, most=MOST_COUNTED)
 
 
 def _in_scope(tx: Tx, space: str, scope: str, below: int) -> Browse:
@@ -79,30 +95,25 @@ def _in_scope(tx: Tx, space: str, scope: str, below: int) -> Browse:
     where = {"space": space, "scope": scope}
     more = {**where, "before": str(rows[PAGE_ROWS - 1][0])} if len(rows) > PAGE_ROWS else None
     trail = [_root(space), Branch(scope or "without a scope", where, 0)]
-    return Browse(trail, [], _leaves(tx, [Place(space, key) for _, key in rows[:PAGE_ROWS]]), more)
+    return Browse(trail, [], leaves_of(tx, [Place(space, key) for _, key in rows[:PAGE_ROWS]]), more)
 
 
 def _in_folder(tx: Tx, space: str, under: str, first: str) -> Browse:
     where = {"space": space, "first": first, "high": under + _LAST, "from": len(under) + 1, "least": _LEAST}
-    rows = tx.all("kernel.console.children", _pair, **where, most=_MOST_COUNTED, limit=PAGE_ROWS + 1)
+    rows = tx.all("kernel.console.children", _pair, **where, most=MOST_COUNTED, limit=PAGE_ROWS + 1)
     branches, places = list[Branch](), list[Place]()
     for key, count in rows[:PAGE_ROWS]:
         name, slash, _ = key[len(under) :].partition("/")
         if slash:
             below = {"space": space, "under": f"{under}{name}/"}
-            branches.append(Branch(name or "/", below, count, many=count == _MOST_COUNTED))
+            branches.append(Branch(name or "/", below, count, many=count == MOST_COUNTED))
         else:
             places.append(Place(space, key))
     names = under.split("/")[:-1]
     ends = ["/".join(names[: number + 1]) + "/" for number in range(len(names))]
     trail = [Branch(name or "/", {"space": space, "under": end}, 0) for name, end in zip(names, ends, strict=True)]
     more = _further({"space": space, "under": under}, [key for key, _ in rows])
-    return Browse([_root(space), *trail], branches, _leaves(tx, places), more)
-
-
-def _leaves(tx: Tx, places: list[Place]) -> list[Leaf]:
-    texts = texts_of(tx, places)
-    return [Leaf(place.id, texts.get(place, "")) for place in places]
+    return Browse([_root(space), *trail], branches, leaves_of(tx, places), more)
 
 
 def _root(space: str) -> Branch:

@@ -70,6 +70,8 @@ _NOTICES = {
     "edited": "Saved. The text before it is among the versions.",
     "forgotten": "Forgotten. Undo brings it back, as long as its changes are kept.",
     "undone": "Undone.",
+    "changed": "Changed.",
+    "unchanged": "They have that tag already.",
     "released": "Released, until its text changes.",
     "confirmed": "The files that it names count as they are now.",
     "revoked": "The key is revoked.",

@@ -1,13 +1,14 @@
 """The pages that are lists: timeline, audit and quarantine."""
 
 import csv
+from collections.abc import Callable, Mapping
 from io import StringIO
 from typing import Any
 
 from msgspec import Struct
 
 from handlers.console.overview import Day, days_until_now
-from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects, read, require
+from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects, ordered, read, require
 from handlers.console.records import (
     NEWEST,
     Call,
@@ -33,9 +34,21 @@ from kernel.store import audit
 from kernel.store.transaction import Tx
 
 _YEAR_DAYS = 371  # 53 weeks
-_TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by")
+_TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by", "sort")
 _CHECKED_ROWS = 1000
 _CSV_ROWS = 10_000
+_SESSION_COLUMNS: Mapping[str, Callable[[SessionSummary], Any]] = {
+    "session": lambda one: one.session.casefold(),
+    "memories": lambda one: one.memories,
+    "first": lambda one: one.first,
+    "last": lambda one: one.last,
+}
+_CALL_COLUMNS: Mapping[str, Callable[[Call], Any]] = {
+    "memory": lambda call: call.targets[0].text.casefold() if call.targets else "",
+    "tool": lambda call: call.tool,
+    "actor": lambda call: call.actor,
+    "number": lambda call: call.number,
+}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -102,10 +115,11 @@ async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeli
         elif by_session:
             summaries = sessions(tx, below, space)
         else:
-            rows = timeline(tx, below, dialects=dialects, **filters)
-        days = [] if space else days_until_now(tx, _YEAR_DAYS, dialects)
+            rows = timeline(tx, dispatch, below, dialects=dialects, **filters)
+        days = [] if space or tx.is_limited else days_until_now(tx, _YEAR_DAYS, dialects)
         further = next_page(summaries or rows)
-        return Timeline(_names(dispatch), choices, rows[:PAGE_ROWS], summaries[:PAGE_ROWS], further, days)
+        shown = ordered(summaries[:PAGE_ROWS], choices.get("sort", ""), _SESSION_COLUMNS)
+        return Timeline(_names(dispatch), choices, rows[:PAGE_ROWS], shown, further, days)
 
     return await read(dispatch, visit, load)
 
@@ -124,7 +138,7 @@ def _session_space(dispatch: Dispatch, visit: Visit) -> str:
 
 async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     """Return the calls of the dialects the caller may call."""
-    choices = {name: visit.query[name] for name in ("dialect", "actor") if visit.query.get(name)}
+    choices = {name: visit.query[name] for name in ("dialect", "actor", "sort") if visit.query.get(name)}
     below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), choices.get("actor")
     depth = None if visit.query.get("chain") == "all" else _CHECKED_ROWS
     call_numbers = {whole_number(text, 0) for text in visit.query.get("calls", "").split()[:PAGE_ROWS]} - {0}
@@ -136,10 +150,11 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
     def load(tx: Tx) -> tuple[list[Call], int | None]:
         rows = calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor)
         rows = [call for call in rows if call.number in call_numbers] if call_numbers else rows
-        return with_texts(tx, rows, dialects), audit.first_broken(tx, depth)
+        return with_texts(tx, dispatch, rows, dialects), audit.first_broken(tx, depth)
 
     rows, first_broken = await read(dispatch, visit, load)
-    return Audit(_names(dispatch), choices, rows[:PAGE_ROWS], next_page(rows), depth, first_broken)
+    shown = ordered(rows[:PAGE_ROWS], choices.get("sort", ""), _CALL_COLUMNS)
+    return Audit(_names(dispatch), choices, shown, next_page(rows), depth, first_broken)
 
 
 async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from starlette.types import Receive, Send
 
-from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects
+from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects, ordered
 from handlers.console.requests import SECURITY, Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import KeptCalls
@@ -30,6 +30,24 @@ _BROWSER = "Mozilla/"  # as every browser begins its User-Agent
 _PING = b": ping\n\n"
 
 
+_CALL_COLUMNS: Mapping[str, Callable[[SeenCall], Any]] = {
+    "number": lambda call: call.number,
+    "tool": lambda call: call.tool,
+    "client": lambda call: call.client,
+    "outcome": lambda call: call.outcome,
+    "milliseconds": lambda call: call.milliseconds,
+    "in": lambda call: call.bytes_in,
+    "out": lambda call: call.bytes_out,
+}
+_COUNT_COLUMNS: Mapping[str, Callable[[Count], Any]] = {
+    "client": lambda count: count.client,
+    "tool": lambda count: count.tool,
+    "calls": lambda count: count.calls,
+    "failed": lambda count: count.failed,
+    "each": lambda count: count.milliseconds / count.calls,
+}
+
+
 class Live(Struct):
     """The newest calls the caller may see, the place that keeps them, and the counts since the first of them.
 
@@ -41,6 +59,7 @@ class Live(Struct):
     counts: list[Count]
     calls: list[SeenCall]
     call: SeenCall | None = None
+    filters: dict[str, str] = {}
 
 
 async def load(site: Site, _dispatch: Dispatch, visit: Visit) -> Live:
@@ -57,8 +76,10 @@ def live(site: Site, visit: Visit) -> Live:
         raise Fault("not_found", f"Call {number} is not kept.")
     if call is not None and visit.caller.grant.permission < Permission.admin:
         call = _without_texts(call)
-    rows = [_row(call) for call in calls[:PAGE_ROWS]]
-    return Live(log.keeps, log.since, log.counts(tenant, dialects)[:PAGE_ROWS], rows, call)
+    filters = {name: visit.query[name] for name in ("sort", "order") if visit.query.get(name)}
+    rows = ordered([_row(call) for call in calls[:PAGE_ROWS]], filters.get("sort", ""), _CALL_COLUMNS)
+    counts = ordered(log.counts(tenant, dialects)[:PAGE_ROWS], filters.get("order", ""), _COUNT_COLUMNS)
+    return Live(log.keeps, log.since, counts, rows, call, filters)
 
 
 def _row(call: SeenCall) -> SeenCall:

@@ -131,7 +131,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         lock=curation.lock,
         observations=_short_observations(curation),
         events=past,
-        calls=with_texts(tx, calls_of(tx, place), allowed_dialects(visit)),
+        calls=with_texts(tx, dispatch, calls_of(tx, place), allowed_dialects(visit)),
         links=links_of(tx, visit, curation),
         uri=curation.uri,
         at=at,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -16,17 +17,27 @@ from kernel.store.transaction import Tx
 
 _SPANS = (30, 7, 90)  # days that the chart can show, the usual first
 _SHOWN_CALLS = 10
+MOST_COUNTED = 1000  # memories of a scope or a folder, if they are counted singly
 WEEK = 7
 
 
-class Space(Struct):
+class Space(Struct, omit_defaults=True):
+    """A space and the number of its memories, `many` for at least so many."""
+
     name: str
     memories: int
+    many: bool = False
 
 
 class Day(Struct):
     day: str
     memories: int
+
+
+class DayOfDialects(Day):
+    """A day with the number of each dialect."""
+
+    dialects: dict[str, int] = {}
 
 
 class Stats(Struct):
@@ -53,7 +64,7 @@ class Overview(Struct):
     today: int
     week: int
     spaces: list[Space]
-    days: list[Day]
+    days: list[DayOfDialects]
     waiting: int
     changes: list[Call]
     file_bytes: int
@@ -67,27 +78,27 @@ async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     hour = site.log.last_hour(visit.caller.tenant, dialects)
     span = visit.number("days", 0)
     count = span if span in _SPANS else _SPANS[0]
-    return await read(dispatch, visit, lambda tx: _overview(tx, dialects, sizes, hour, count))
+    return await read(dispatch, visit, lambda tx: _overview(tx, dispatch, dialects, sizes, hour, count))
 
 
 def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) -> Stats:
     """Return the counts of dialects; `days` end with today."""
-    spaces = tx.all("kernel.console.spaces", Space, dialects=dialects)
+    spaces = spaces_of(tx, dialects)
     counts = [day.memories for day in days]
     waiting = tx.one("kernel.console.held", int, dialects=dialects) or 0
     memories = sum(space.memories for space in spaces)
     return Stats(memories, counts[-1], sum(counts[-WEEK:]), waiting, spaces, sizes.file_bytes, sizes.wal_bytes)
 
 
-def _overview(tx: Tx, dialects: list[str] | None, sizes: Load, hour: Hour, count: int) -> Overview:
-    days = days_until_now(tx, count, dialects)
+def _overview(tx: Tx, dispatch: Dispatch, dialects: list[str] | None, sizes: Load, hour: Hour, count: int) -> Overview:
+    days = _days_of_dialects(tx, count, dialects)
     counts = stats(tx, dialects, sizes, days)
     totals = (counts.memories, counts.today, counts.week, counts.spaces)
     return Overview(
         *totals,
         days,
         counts.quarantined,
-        with_texts(tx, calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects), dialects),
+        with_texts(tx, dispatch, calls(tx, NEWEST, _SHOWN_CALLS, dialects=dialects), dialects),
         counts.file_bytes,
         counts.log_bytes,
         _newest_backup(tx.context.data) if tx.context.data else "",
@@ -100,9 +111,44 @@ def _newest_backup(folder: Path) -> str:
     return datetime.fromtimestamp(max(times), UTC).isoformat(timespec="seconds") if times else ""
 
 
+def spaces_of(tx: Tx, dialects: list[str] | None) -> list[Space]:
+    """Return the spaces with memories; of a call that is held to places, with the memories in these."""
+    if not tx.is_limited:
+        return tx.all("kernel.console.spaces", Space, dialects=dialects)
+    rows = tx.all("kernel.console.spaces_in_reach", _Counted, dialects=dialects, most=MOST_COUNTED)
+    return [Space(row.name, row.memories, many=row.largest >= MOST_COUNTED) for row in rows]
+
+
+def _days_of_dialects(tx: Tx, count: int, dialects: list[str] | None) -> list[DayOfDialects]:
+    days = {name: DayOfDialects(name, 0, {}) for name in _names(tx, count)}
+    for day, dialect, memories in tx.all(
+        "kernel.console.days_of_dialects", _DialectDay, since=min(days), dialects=dialects
+    ):
+        if memories and day in days:
+            days[day].memories += memories
+            days[day].dialects[dialect] = memories
+    return [*days.values()]
+
+
 def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
     """Return the last days up to now, the oldest first, each with the number of memories last written on it."""
-    today = datetime.fromisoformat(tx.now).date()
-    names = [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
+    names = _names(tx, count)
     by_name = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
     return [by_name.get(name) or Day(name, 0) for name in names]
+
+
+def _names(tx: Tx, count: int) -> list[str]:
+    today = datetime.fromisoformat(tx.now).date()
+    return [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
+
+
+class _Counted(NamedTuple):
+    name: str
+    memories: int
+    largest: int
+
+
+class _DialectDay(NamedTuple):
+    day: str
+    dialect: str
+    memories: int

@@ -1,7 +1,7 @@
 """Reading for every page: the rights of its caller, and work on a reader of its tenant."""
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from handlers.console.guide import Checks, Guide
 from handlers.console.requests import Visit
@@ -65,6 +65,12 @@ async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
 
 def console_context(visit: Visit, tool: str = "console") -> CallContext:
     return CallContext("kernel", tool, visit.caller.actor, reach=visit.caller.grant.reach)
+
+
+def ordered(rows: Sequence[R], sort: str, columns: Mapping[str, Callable[[R], Any]]) -> list[R]:
+    """Return the rows in the order of a column, the largest first if its name follows a minus; as they are without."""
+    key = columns.get(sort.removeprefix("-"))
+    return sorted(rows, key=key, reverse=sort.startswith("-")) if key else [*rows]
 
 
 def allowed_dialects(visit: Visit) -> list[str] | None:

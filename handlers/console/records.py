@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from handlers.console.reading import PAGE_ROWS, SHOWN_CHARS, Place
+from kernel.calls.dispatch import Dispatch
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.store import audit
@@ -18,6 +19,7 @@ _CALLS_OF_MEMORY = 20
 _MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
 _COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
 _PREVIEW_CHARS = 140
+_END_CHARS = 60  # of the text of a memory that a link names
 _EVENT_CHARS = 80  # of a text in Timeline, whose pages are long
 SHOWN_TARGETS = 3  # of a call
 _PLAIN = regex(r"[A-Za-z0-9_-]+")
@@ -52,6 +54,15 @@ class TouchedMemory(Struct):
     id: str
     operation: str
     text: str = ""
+
+
+class Leaf(Struct):
+    """A memory, with the beginning of its text, its writer and the time of its last change."""
+
+    id: str
+    text: str
+    actor: str
+    updated_at: str
 
 
 class Call(Struct):
@@ -99,9 +110,17 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
     return past
 
 
-def timeline(tx: Tx, below: int, **filters: Any) -> list[Event]:
+def timeline(tx: Tx, dispatch: Dispatch, below: int, **filters: Any) -> list[Event]:
     """Return the events of all memories, newest first, with the beginnings of their texts."""
-    return tx.all("kernel.console.timeline", _event, below=below, limit=PAGE_ROWS + 1, chars=_EVENT_CHARS, **filters)
+    where = {"below": below, "limit": PAGE_ROWS + 1, "chars": _EVENT_CHARS}
+    rows = tx.all("kernel.console.timeline", _event, **where, **filters)
+    texts = [(Place(*row.id.partition("/")[::2]), row.after or row.before or "") for row in rows]
+    for row, text in zip(rows, with_ends(tx, dispatch, texts), strict=True):
+        if row.after:
+            row.after = text
+        elif row.before:
+            row.before = text
+    return rows
 
 
 def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:
@@ -120,6 +139,11 @@ def calls(tx: Tx, below: int, limit: int, *, dialects: Sequence[str] | None, act
     return tx.all("kernel.console.calls", _call, below=below, limit=limit, dialects=dialects, actor=actor)
 
 
+def newest_call(tx: Tx) -> int:
+    """Return the number of the last call that changed something; 0 for none."""
+    return next((call.number for call in calls(tx, NEWEST, 1, dialects=None)), 0)
+
+
 def calls_of(tx: Tx, place: Place) -> list[Call]:
     """Return of the newest calls those that touched one memory, newest first."""
     part = max(_PLAIN.findall(place.key), key=len, default="")
@@ -127,12 +151,13 @@ def calls_of(tx: Tx, place: Place) -> list[Call]:
     return tx.all("kernel.console.calls_of", _call, **where, among=_AMONG_CALLS, limit=_CALLS_OF_MEMORY)
 
 
-def with_texts(tx: Tx, rows: list[Call], dialects: Sequence[str] | None) -> list[Call]:
+def with_texts(tx: Tx, dispatch: Dispatch, rows: list[Call], dialects: Sequence[str] | None) -> list[Call]:
     """Return the calls with the texts of the first memories that each touched, of those the caller may see."""
     targets = [target for call in rows for target in call.targets[:SHOWN_TARGETS]]
     places = [Place(*target.id.partition("/")[::2]) for target in targets]
     visible_places = {place for place in places if dialects is None or place.dialect in dialects}
     texts = texts_of(tx, [*visible_places])
+    texts = dict(zip(texts, with_ends(tx, dispatch, [*texts.items()]), strict=True))
     for target, place in zip(targets, places, strict=True):
         target.text = texts.get(place, "")
     return rows
@@ -140,11 +165,51 @@ def with_texts(tx: Tx, rows: list[Call], dialects: Sequence[str] | None) -> list
 
 def texts_of(tx: Tx, places: Sequence[Place]) -> dict[Place, str]:
     """Return the beginnings of the texts of memories, each in a line."""
-    return dict(tx.all("kernel.console.previews", _preview, places=places, chars=_PREVIEW_CHARS))
+    return dict(tx.all("kernel.console.previews", _preview, places=places, chars=2 * _PREVIEW_CHARS))
+
+
+def leaves_of(tx: Tx, places: Sequence[Place]) -> list[Leaf]:
+    """Return the memories at places, in their order."""
+    return tx.all("kernel.console.leaves", _leaf, places=places, chars=2 * _PREVIEW_CHARS)
+
+
+def _leaf(space: str, key: str, text: str, actor: str, updated_at: str) -> Leaf:
+    place, line = _preview(space, key, text)
+    return Leaf(place.id, line, actor, updated_at)
 
 
 def _preview(space: str, key: str, text: str) -> tuple[Place, str]:
-    return Place(space, key), one_line(text, _PREVIEW_CHARS)
+    return Place(space, key), preview(text.removeprefix(f"{key}\n"))
+
+
+def preview(text: str) -> str:
+    """Return the beginning of a text in one line, without the marks of Markdown."""
+    line = ""
+    for part in text[: 2 * _PREVIEW_CHARS].splitlines():
+        words = part.lstrip("#>|-+* ").rstrip("| ").replace("**", "")
+        if not line:
+            line = words
+        elif words:
+            goes_on = words == part and (line[-1:] in ".,;:!?" or words[0].islower())
+            line += f"{' ' if goes_on else ' · '}{words}"
+    return one_line(line, _PREVIEW_CHARS)
+
+
+def with_ends(tx: Tx, dispatch: Dispatch, texts: Sequence[tuple[Place, str]]) -> list[str]:
+    """Return the texts, those of links with the texts of the memories that they name."""
+    naming = {dialect.name: dialect.memories.named for dialect in dispatch.dialects if dialect.memories.named}
+    named = [
+        [Place(place.space, key) for key in naming[place.dialect](place.key, text)] if place.dialect in naming else []
+        for place, text in texts
+    ]
+    ends = {end for several in named for end in several}
+    words = texts_of(tx, [*ends]) if ends else {}
+    found = [text for _, text in texts]
+    for number, several in enumerate(named):
+        for end in several:
+            if words.get(end):
+                found[number] = found[number].replace(end.key, f"“{one_line(words[end], _END_CHARS)}”")
+    return found
 
 
 def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:

@@ -3,21 +3,22 @@
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from handlers.console.markdown import markdown
-from handlers.console.overview import Day
-from handlers.console.search import WEIGHTS
+from handlers.console.overview import Day, DayOfDialects
+from handlers.console.search import WEIGHTS, Signal
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line, visible
 from kernel.core.times import stored_time
@@ -37,6 +38,7 @@ _RULES = {
 }
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
+_TALL = 96  # of the chart of days
 _HEAD_CHARS, _TITLE_CHARS = 2000, 90
 _RADIUS, _MIDDLE_X, _MIDDLE_Y = 90, 160, 120
 
@@ -96,6 +98,64 @@ def bars(counts: Sequence[int], step: int = 6, height: int = 32) -> str:
     top = max(counts, default=0)
     highs = [(at * step, round(height * count / top, 1) or 0.5) for at, count in enumerate(counts) if count]
     return "".join(f"M{x} {height}v-{high:g}h{step - 1}v{high:g}z" for x, high in highs)
+
+
+def stacks(days: Sequence[DayOfDialects], names: Sequence[str]) -> list[str]:
+    """Return a path for each name: in the column of each day its share on top of those before it."""
+    top = max((day.memories for day in days), default=0)
+    paths = [""] * len(names)
+    for column, day in enumerate(days):
+        below = 0
+        for number, name in enumerate(names):
+            low, below = below, below + day.dialects.get(name, 0)
+            if below > low:
+                foot, head = round(_TALL * low / top), round(_TALL * below / top)
+                paths[number] += f"M{column * 10 + 5} {_TALL - foot}v-{max(head - foot, 1)}"
+    return paths
+
+
+def dialects_of(days: Sequence[DayOfDialects]) -> dict[str, int]:
+    """Return the dialects of days with the number of their memories, the first by name."""
+    totals = Counter[str]()
+    for day in days:
+        totals.update(day.dialects)
+    return dict(sorted(totals.items()))
+
+
+def heads(
+    columns: Sequence[tuple[str, str, str]], address: str, filters: Mapping[str, str], field: str = "sort"
+) -> Markup:
+    """Return the headers of columns by name, title and class; those with a name order the list at the address."""
+    return _heads(tuple(columns), address, tuple(filters.items()), field)
+
+
+@lru_cache(maxsize=256)
+def _heads(
+    columns: tuple[tuple[str, str, str], ...], address: str, filters: tuple[tuple[str, str], ...], field: str
+) -> Markup:
+    cells, order = list[str](), dict(filters).get(field, "")
+    for name, label, kind in columns:
+        opening = '<th scope="col"' + (f' class="{kind}"' if kind else "")
+        if not name or not address:
+            cells.append(f"{opening}>{label}</th>")
+            continue
+        if order in {name, f"-{name}"}:
+            opening += f' aria-sort="{"descending" if order[0] == "-" else "ascending"}"'
+        query = urlencode({**dict(filters), field: f"-{name}" if order == name else name}, errors="replace")
+        cells.append(f'{opening}><a href="{address}?{escape(query)}">{label}</a></th>')
+    return Markup("".join(cells))  # noqa: S704  # names and titles are those of templates
+
+
+def shares(signals: Sequence[Signal], score: float) -> Markup:
+    """Return a bar of the shares that signals have in a score, with a legend that goes on."""
+    at, rects, words = 0.0, list[str](), list[str]()
+    for signal in signals:
+        width = signal.share * 100
+        rects.append(f'<rect x="{at:.2f}" y="0" width="{width:.2f}" height="4" class="s{signal.number}"/>')
+        words.append(f'<span class="signal s{signal.number}">{signal.name} {signal.share:.2f}</span>')
+        at += width
+    opening = '<svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+    return Markup(f'{opening}{"".join(rects)}</svg><p><span class="dim">Score {score:.2f}:</span> {" ".join(words)}')  # noqa: S704  # numbers
 
 
 def circle(count: int) -> list[Spot]:
@@ -169,10 +229,13 @@ def page_of(memory_id: str) -> Markup:
 
 def moment(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> str:
     """Return a time with its day and zone, and its year unless that is the present."""
-    if not at:
-        return ""
+    return _moment(at, zone, _year(now, zone), clock) if at else ""
+
+
+@lru_cache(maxsize=4096)
+def _moment(at: str, zone: tzinfo, this_year: int, clock: str) -> str:
     there = stored_time(at).astimezone(zone)
-    year = "" if there.year == _year(now, zone) else f" {there.year}"
+    year = "" if there.year == this_year else f" {there.year}"
     return f"{there:%a} {there.day} {there:%b}{year} {there.strftime(clock)} {there.tzname()}"
 
 
@@ -231,6 +294,10 @@ class Renderer:
             "strip": strip,
             "circle": circle,
             "bars": bars,
+            "stacks": stacks,
+            "heads": heads,
+            "shares": shares,
+            "dialects_of": dialects_of,
         }
         self._templates.filters.update(own)  # pyright: ignore[reportUnknownMemberType]  # Jinja2 leaves it untyped
         self._files = {file: f"/ui/static/{static_file.name}" for file, static_file in by_file.items()}

@@ -1,25 +1,33 @@
 """Search: recall as agents call it, with the share of each signal in a score."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
 
-from handlers.console.reading import Site, allowed_dialects, read
+from handlers.console.overview import spaces_of
+from handlers.console.reading import Site, allowed_dialects, ordered, read
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
 from kernel.search.confidence import Verdict
+from kernel.store.store import Store
 from kernel.store.transaction import Tx
 
 Answer = TypeVar("Answer")
 TOOL = "recall"
 _HITS = 10
+_FRESH_SECONDS = 2.0  # of known values, since other processes write, too
 _MOST_ACTORS = 50  # to choose from
 _TOKENS = 20_000
 _TEXTS = ("scope", "actor", "after", "before", "cursor")
+_COLUMNS: Mapping[str, Callable[["Hit"], str]] = {
+    "written": lambda hit: hit.provenance.updated_at if hit.provenance else ""
+}
 WEIGHTS = ("words", "meaning", "late", "neighbours", "recency")
 # How likely a hit answers, for people.
 ANSWERS: Mapping[Verdict, str] = {"strong": "likely", "weak": "may answer", "none": "weak"}
@@ -108,7 +116,7 @@ class Found(Struct):
 async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
     """Return the hits of recall, or the words of its refusal; raises Forbidden for a key that may not call it."""
     query = visit.query
-    names_of_filters = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined")
+    names_of_filters = (*_TEXTS, *WEIGHTS, "dialect", "space", "quarantined", "sort")
     filters = {name: query[name] for name in names_of_filters if query.get(name)}
     names, problem = [dialect.name for dialect in dispatch.dialects if not dialect.reads_all_dialects], ""
     try:
@@ -119,18 +127,39 @@ async def load(_site: Site, dispatch: Dispatch, visit: Visit) -> Found:
             raise
         answer, problem = Recalled([], [], 0), fault.message
     filters.pop("cursor", None)
-    memories = answer.memories, answer.signals, answer.omitted, answer.cursor
-    spaces, actors = await read(dispatch, visit, lambda tx: _known_values(tx, allowed_dialects(visit)))
+    memories = (
+        ordered(answer.memories, filters.get("sort", ""), _COLUMNS),
+        answer.signals,
+        answer.omitted,
+        answer.cursor,
+    )
+    spaces, actors = await _known_values(dispatch, visit)
     return Found(query.get("q", ""), names, filters, *memories, problem=problem, spaces=spaces, actors=actors)
 
 
-def _known_values(tx: Tx, dialects: list[str] | None) -> tuple[list[str], list[str]]:
-    spaces = tx.all("kernel.console.spaces", _first, dialects=dialects)
+async def _known_values(dispatch: Dispatch, visit: Visit) -> tuple[list[str], list[str]]:
+    """Return the values of the filters; those of all memories are read again after a commit, or after some seconds."""
+    dialects, store, now = allowed_dialects(visit), dispatch.store, time.monotonic()
+    if dialects is not None or visit.caller.grant.reach is not None:
+        return await read(dispatch, visit, lambda tx: _values(tx, dialects))
+    kept = _kept.get(store)
+    if kept is None or kept.commits != store.committed or now - kept.read_at > _FRESH_SECONDS:
+        kept = _kept[store] = _Kept(store.committed, now, await read(dispatch, visit, lambda tx: _values(tx, None)))
+    return kept.values
+
+
+class _Kept(NamedTuple):
+    commits: int
+    read_at: float
+    values: tuple[list[str], list[str]]
+
+
+_kept: WeakKeyDictionary[Store, _Kept] = WeakKeyDictionary()
+
+
+def _values(tx: Tx, dialects: list[str] | None) -> tuple[list[str], list[str]]:
+    spaces = [space.name for space in spaces_of(tx, dialects)]
     return spaces, tx.all("kernel.console.actors", str, limit=_MOST_ACTORS) if dialects is None else []
-
-
-def _first(space: str, _memories: int) -> str:
-    return space
 
 
 async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, Any], answer: type[Answer]) -> Answer:

@@ -328,7 +328,13 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     place = {"path": ROOT + record.path}
     whole = {"command": "str_replace", **place, "old_str": record.content}
     edit = ToolCall("memory", whole, "new_str") if record.content else None
-    return Curation(record.content, edit, ToolCall("memory", {"command": "delete", **place}))
+    name = record.path.rpartition("/")[2]
+
+    def move(folder: str) -> ToolCall:
+        new = "/".join(part for part in (ROOT, folder.strip("/"), name) if part)
+        return ToolCall("memory", {"command": "rename", "old_path": place["path"], "new_path": new})
+
+    return Curation(record.content, edit, ToolCall("memory", {"command": "delete", **place}), move=move)
 
 
 def erase(tx: Tx, _space: str, key: str) -> None:

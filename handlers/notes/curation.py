@@ -1,4 +1,4 @@
-"""How a person edits and forgets a memory of `notes`, which is a file, and the decisions of a project."""
+"""How a person edits, tags and forgets a memory of `notes`, which is a file, and the decisions of a project."""
 
 from typing import NamedTuple
 
@@ -33,10 +33,15 @@ def curate(tx: Tx, where: str, key: str) -> Curation | None:
     except OSError as error:
         return Curation("", obstacle=f"its file cannot be read: {error.strerror or error}")
     path = absolute(project, key)
-    edit = {"filePath": path, "title": memory.title, "memoryType": memory.memory_type, "tags": list(memory.tags)}
-    return Curation(
-        memory.content, ToolCall("memory_remember", edit, "content"), ToolCall("memory_forget", {"filePaths": [path]})
-    )
+    tags = list(memory.tags)
+    edit = {"filePath": path, "title": memory.title, "memoryType": memory.memory_type, "tags": tags}
+
+    def tag(name: str) -> ToolCall | None:
+        tagged = {**edit, "content": memory.content, "tags": [*tags, name]}
+        return None if name in tags else ToolCall("memory_remember", tagged)
+
+    forget = ToolCall("memory_forget", {"filePaths": [path]})
+    return Curation(memory.content, ToolCall("memory_remember", edit, "content"), forget, tag=tag)
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:

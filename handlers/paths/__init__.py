@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from handlers.paths.memories import (
+    CURATING,
     RESOURCES,
     SPACE,
     TOOLS,
@@ -58,6 +59,7 @@ DIALECT = Dialect(
         sources=sources,
         sources_of=sources_of,
         curate=curate,
+        curating=CURATING,
         compose=compose,
         brief=brief,
         past=Past(past_sources),

@@ -20,6 +20,8 @@ from handlers.paths.schemas import (
     ListMemories,
     Memory,
     MemoryList,
+    Moved,
+    MoveMemory,
     ReadMemory,
     Replaced,
     ReplaceMemory,
@@ -140,6 +142,22 @@ def _clear_steps(total: int) -> Steps[Cleared]:
     return Cleared("ok", count, tx.now)
 
 
+def move_memory(tx: Tx, request: MoveMemory) -> Moved:
+    """Give the memory at a path another path."""
+    path, new_path = _checked_path(request.path), _checked_path(request.new_path)
+    content = tx.one("paths.memories.content", str, path=path)
+    if content is None:
+        raise _missing(tx, path, "list_memories shows the paths")
+    if tx.one("paths.memories.content", str, path=new_path) is not None:
+        raise Fault("conflict", f'Path "{new_path}" already exists')
+    tx.run("paths.memories.move", path=path, new_path=new_path, now=tx.now)
+    history.append(tx, SPACE, path, "moved", before=content, reason=f"to {new_path}")
+    index.drop(tx, SPACE, path)
+    history.append(tx, SPACE, new_path, "moved", after=content, reason=f"from {path}")
+    index.put(tx, SPACE, new_path, index_text(new_path, content))
+    return Moved("ok", path, new_path, tx.now)
+
+
 def read_memory(tx: Tx, request: ReadMemory) -> Memory:
     """Read the memory at a path."""
     path = _checked_path(request.path)
@@ -188,13 +206,17 @@ def compose(text: str, name: str) -> ToolCall:
 
 
 def curate(tx: Tx, _space: str, key: str) -> Curation | None:
-    """Return the content at a path, with replace_memory and drop_memory."""
+    """Return the content at a path, with replace_memory, drop_memory and move_memory."""
     content = tx.one("paths.memories.content", str, path=key)
     if content is None:
         return None
     place = {"path": key}
     edit, forget = ToolCall("replace_memory", place, "content"), ToolCall("drop_memory", place)
-    return Curation(content, edit, forget, uri=SCHEME + quote(key))
+
+    def move(folder: str) -> ToolCall:
+        return ToolCall("move_memory", {**place, "new_path": f"{folder}/{key.rpartition('/')[2]}".lstrip("/")})
+
+    return Curation(content, edit, forget, uri=SCHEME + quote(key), move=move)
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
@@ -277,6 +299,8 @@ def checked_size(content: str) -> int:
     return size
 
 
+# For people alone.
+CURATING: tuple[Tool, ...] = (write(move_memory, Hints("Move memory", destructive=True), permission="write"),)
 TOOLS: tuple[Tool, ...] = (
     write(add_memory, Hints("Add memory"), permission="write", hooks=Hooks(texts=_texts_to_embed, batch=add_memories)),
     write(

@@ -42,6 +42,13 @@ class DropMemory(Struct, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="Path of the memory to delete")]
 
 
+class MoveMemory(Struct, forbid_unknown_fields=True):
+    """The memory to move, and its path from now on."""
+
+    path: Annotated[str, Meta(description="Path of the memory to move")]
+    new_path: Path
+
+
 class ClearMemory(Struct, forbid_unknown_fields=True):
     """Nothing is needed."""
 
@@ -86,6 +93,15 @@ class Dropped(Struct):
     status: Ok
     path: str
     deleted_at: str
+
+
+class Moved(Struct):
+    """Answer of move_memory."""
+
+    status: Ok
+    path: str
+    new_path: str
+    updated_at: str
 
 
 class Cleared(Struct):

@@ -1,4 +1,4 @@
-"""How a person edits and forgets an entry of `scopes`: a new version, and its deactivation; and the guidelines
+"""How a person edits, tags and forgets an entry of `scopes`: a new version, and its deactivation; and the guidelines
 and decisions of a project, for the start of a session."""
 
 from typing import NamedTuple
@@ -53,13 +53,19 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
         return None
     field = kind.indexed_fields[0]
     text: str | None = getattr(current, field)
+    attach = {"action": "attach", "entryType": kind.name, "entryId": key}
     update = {"action": "update", "id": key, "expectedVersion": current.version_num}
+
+    def tag(name: str) -> ToolCall:
+        return ToolCall("memory_tag", {**attach, "tagName": name})
+
     return Curation(
         text or "",
         ToolCall(f"memory_{kind.name}", update, field, "validUntil" if "valid_until" in kind.version_fields else ""),
         ToolCall(f"memory_{kind.name}", {"action": "deactivate", "id": key}),
         _links(tx, kind.name, key),
         until=current.valid_until or "",
+        tag=tag,
     )
 
 

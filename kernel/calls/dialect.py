@@ -87,7 +87,8 @@ class Memories(NamedTuple):
     earlier states from the history. `tagged(tx, tags)` returns the (space, key) of memories with any of the tags, in
     any case, `expired(tx, keys, at)` those of some memories whose validity has ended at a time. `curate(tx, space,
     key)` says how a person edits, forgets and follows a memory, if need be by one of the tools `curating`, which no
-    list has; `compose(text, name)` is the call that adds a memory; `erase(tx, space, key)` deletes what a deleted one
+    list has; `compose(text, name)` is the call that adds a memory; `named(key, text)` are the keys of the memories of a
+    space that the history of another names instead of their texts; `erase(tx, space, key)` deletes what a deleted one
     leaves in tables of the dialect. `take(tx, records)` adds those of other programs.
     `brief(tx, project)` is for the start of a session in a project, and `keep_handoff(tx, handoff)` keeps the summary
     of a compacted session. `session_space` is the space whose scopes are sessions. `places` is the form of
@@ -102,6 +103,7 @@ class Memories(NamedTuple):
     curate: Callable[[Tx, str, str], Curation | None] | None = None
     curating: tuple[Tool, ...] = ()
     compose: Callable[[str, str], ToolCall] | None = None
+    named: Callable[[str, str], Sequence[str]] | None = None
     erase: Callable[[Tx, str, str], None] | None = None
     take: Take | None = None
     brief: Brief | None = None

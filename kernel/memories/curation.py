@@ -1,6 +1,6 @@
 """A memory as a person sees and edits it: links to others, and calls of the tools of its dialect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ class Curation(NamedTuple):
     Of a memory that no tool may change, `lock` says why, as in "it is a hard constraint", and `forget_locked` is the
     call of an admin that forgets it all the same. `obstacle` says why there is no call to forget it. `observations` has
     the call that forgets one observation of an entity, by its text. `until` is the end of its validity.
+    `tag(name)` is the call that adds a tag, None if the memory has it, and `move(folder)` the call that moves it there.
     """
 
     text: str
@@ -45,3 +46,5 @@ class Curation(NamedTuple):
     obstacle: str = ""
     observations: Mapping[str, ToolCall] = MappingProxyType({})
     until: str = ""
+    tag: Callable[[str], ToolCall | None] | None = None
+    move: Callable[[str], ToolCall] | None = None

@@ -24,6 +24,21 @@ GROUP BY c.space
 HAVING sum(c.documents) > 0
 ORDER BY c.space;
 
+-- name: spaces_in_reach
+-- The spaces of which a call that is held to places sees documents: their number, counted up to a limit in each scope, and
+-- the largest of these counts.
+SELECT n.space, sum(n.documents), max(n.documents)
+FROM (
+    SELECT
+        space,
+        (SELECT count(*) FROM (SELECT 1 AS counted FROM doc AS d WHERE d.place = p.id LIMIT :most) AS c) AS documents
+    FROM doc_place AS p
+    WHERE {of_dialects}
+) AS n
+GROUP BY n.space
+HAVING sum(n.documents) > 0
+ORDER BY n.space;
+
 -- name: scopes
 -- The scopes of a space from a name on, with the number of their memories, counted up to a limit.
 SELECT
@@ -81,6 +96,15 @@ WHERE
     AND {of_dialects}
 GROUP BY c.day
 ORDER BY c.day;
+
+-- name: days_of_dialects
+-- The same by dialect.
+SELECT c.day, substr(c.space, 1, instr(c.space || ':', ':') - 1), sum(c.documents)
+FROM doc_day AS c
+WHERE
+    c.day >= :since
+    AND {of_dialects}
+GROUP BY c.day, substr(c.space, 1, instr(c.space || ':', ':') - 1);
 
 -- name: held
 -- The number of flagged documents.
@@ -151,6 +175,13 @@ SELECT
         ''
     )
 FROM json_each(:places) AS p;
+
+-- name: leaves
+-- The beginnings of the texts of memories that are there, with their writers and the times of their last changes.
+SELECT d.space, d.key, substr(d.text, 1, :chars), d.actor, d.updated_at
+FROM json_each(:places) AS p
+CROSS JOIN doc AS d ON d.space = p.value ->> 0 AND d.key = p.value ->> 1
+ORDER BY p.key;
 
 -- name: versions
 -- The events of a memory, newest first, with the beginnings of their texts.

@@ -16,6 +16,9 @@ UPDATE paths_memory
 SET content = :content, content_size = :content_size, updated_at = :now
 WHERE path = :path;
 
+-- name: move
+UPDATE paths_memory SET path = :new_path, updated_at = :now WHERE path = :path;
+
 -- name: content
 SELECT content FROM paths_memory WHERE path = :path;
 

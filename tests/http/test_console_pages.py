@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -154,6 +155,9 @@ def test_links_lead_both_ways(server: House) -> None:
         {"relation": "part_of", "outgoing": True, "id": f"brain:core/{other}", "name": name},
     ]
     assert [(link["outgoing"], link["id"]) for link in there["links"]] == [(False, f"brain:core/{one}")]
+    ends = "“The mill stands at the river” part_of “The river is called Aare”"
+    assert model(server, "/timeline")["events"][0]["after"] == ends
+    assert model(server, "/audit")["calls"][0]["targets"][0]["text"] == ends
     shown = page(server, f"/ui/memory?id=brain:core/{one}")
     assert shown.count(f'href="/ui/memory?id=brain%3Acore%2F{other}"') == 1
     server.tool("delete_memory", {"db": "core", "id": other})
@@ -379,9 +383,9 @@ def test_places_are_a_tree_of_spaces_scopes_and_folders(tmp_path: Path) -> None:
         assert spaces == {"paths": ({"space": "paths"}, 6), "sessions": ({"space": "sessions"}, 3)}
         root = model(server, "/browse", space="paths")
         assert [(place["name"], place["memories"]) for place in root["branches"]] == [("home", 3), ("work", 1)]
-        assert root["memories"] == [
-            {"id": "paths/a", "text": "a About a"},
-            {"id": "paths/work-1", "text": "work-1 About work-1"},
+        assert [(leaf["id"], leaf["text"], leaf["actor"]) for leaf in root["memories"]] == [
+            ("paths/a", "About a", "anonymous"),
+            ("paths/work-1", "About work-1", "anonymous"),
         ]
         home = model(server, "/browse", space="paths", under="home/")
         assert [place["name"] for place in home["trail"]] == ["paths", "home"]
@@ -394,6 +398,45 @@ def test_places_are_a_tree_of_spaces_scopes_and_folders(tmp_path: Path) -> None:
         of_scope = model(server, "/browse", **scopes[1]["query"])
         assert [memory["text"] for memory in of_scope["memories"]] == ["Note 2", "Note 1"]
         assert 'name="pick1" value="sessions/3"' in page(server, "/ui/browse?space=sessions&scope=s-2")
+
+
+def test_a_key_that_is_held_to_places_sees_them_in_the_tree(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as server:
+        for path in ("home/car", "work/x", "work/y"):
+            added(server, path, f"About {path}")
+        server.tool("remember", {"content": "A note", "session_id": "s-1"})
+        key = server.key("read", read=("paths:work",))
+        server.told()
+        headers = {"authorization": f"Bearer {key}"}
+
+        def seen(path: str) -> Any:
+            return json.loads(server.ask("GET", path, headers=headers).body)
+
+        tree = seen("/ui/browse.json")["branches"]
+        assert tree == [{"name": "paths", "query": {"space": "paths"}, "memories": 2, "many": False}]
+        folders = seen("/ui/browse.json?space=paths")["branches"]
+        assert [(place["name"], place["memories"]) for place in folders] == [("work", 2)]
+        assert seen("/ui/search.json")["spaces"] == ["paths"]
+        overview = seen("/ui.json")
+        assert (overview["memories"], overview["spaces"]) == (2, [{"name": "paths", "memories": 2}])
+        shown = server.ask("GET", "/ui", headers=headers).body.decode()
+        assert "Written today" not in shown
+        assert "Nothing is stored yet" not in shown
+
+
+def test_the_chart_of_days_is_stacked_by_dialect_with_a_table(server: House) -> None:
+    added(server, "charted", "Text")
+    server.tool("remember", {"content": "A charted note", "session_id": "s-1"})
+    today = model(server, "")["days"][-1]
+    assert sum(today["dialects"].values()) == today["memories"]
+    assert {"paths", "sessions"} <= set(today["dialects"])
+    shown = page(server, "/ui")
+    names = sorted(today["dialects"])
+    counts = "".join(f"<td>{today['dialects'][name]}" for name in names)
+    assert f"<tr><td>{today['day']}<td>{today['memories']}{counts}</tr>" in shown
+    assert shown.count('<path class="s') == len(names)
+    for name in names:
+        assert f"{name} {today['dialects'][name]}</span>" in shown
 
 
 def test_a_long_folder_goes_on_where_its_page_ended(server: House) -> None:

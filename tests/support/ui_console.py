@@ -19,6 +19,14 @@ DIARY = (
 )
 
 
+# Of the question where the walrus lives the last is a weaker hit.
+ANIMALS = (
+    ("walrus", "The walrus lives in the zoo of Basel."),
+    ("seal", "The zoo of Basel has a walrus, two seals and a keeper."),
+    ("otter", "Otters live in the river near the zoo."),
+)
+
+
 def fill(server: House) -> None:
     for path, content in DIARY:
         server.tool("add_memory", {"path": path, "content": content})

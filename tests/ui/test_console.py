@@ -15,7 +15,7 @@ from kernel.security import api_keys
 from tests.security.authenticated_server import House, house
 from tests.security.hostile_texts import GRAPH, HOSTILE, store_everywhere
 from tests.support.security_console import memories_of
-from tests.support.ui_console import FOREIGN_ELEMENTS, fill, outdated
+from tests.support.ui_console import ANIMALS, FOREIGN_ELEMENTS, fill, outdated
 from tests.ui import pictures
 from tests.ui.browser import CONTROL, DOWN, ENTER, Browser
 from tests.unit.sql.code import ROOT
@@ -234,7 +234,7 @@ def test_walk_with_the_keyboard_alone(
     enter("nav a[href='/ui/browse']")
     enter(".tree a[href='/ui/browse?space=paths']")
     enter(".tree a[href$='home%2F']")
-    browser.wait(".events", "paths/home/tea")
+    browser.wait(".calls", "paths/home/tea")
 
     enter("nav a[href='/ui/review']")
     browser.wait("h1", "Review")
@@ -281,6 +281,54 @@ def test_walk_with_the_keyboard_alone(
     browser.wait("main", "From now on every client needs a key")
     browser.look()
     check_quiet(browser, empty)
+
+
+@pytest.mark.parametrize(("scripts", "width"), [(True, 1280), (False, 390)], ids=["desk", "phone without scripts"])
+def test_memories_are_ordered_moved_and_brought_back_with_the_keyboard(
+    browser: Browser, empty: House, scripts: bool, width: int
+) -> None:
+    fill(empty)
+    browser.look(scripts=scripts, width=width)
+
+    def enter(selector: str) -> None:
+        browser.tab_to(selector)
+        browser.press(ENTER)
+
+    browser.open(at(empty, "/ui/browse?space=paths&under=home/"))
+    browser.wait("tbody tr:first-child", "paths/home/car")
+    if width > pictures.WIDTHS[1]:  # cards have no columns
+        enter("thead a")
+        enter("thead a")
+        browser.wait("[aria-sort=descending]", "Memory")
+        browser.wait("tbody tr:first-child", "paths/home/car")
+        assert browser.violations() == []
+    for number in (1, 2):
+        browser.tab_to(f"tbody tr:nth-child({number}) input")
+        browser.press(" ")
+    enter("#several summary")
+    browser.tab_to("#folder")
+    browser.press("flat" + ENTER)
+    browser.wait("main", "Undo all 2")
+    browser.open(at(empty, "/ui/browse?space=paths&under=flat/"))
+    browser.wait(".calls", "paths/flat/tea")
+    browser.open(at(empty, "/ui/audit"))
+    enter("tbody tr:first-child form button")
+    browser.wait(".notice", "Undone.")
+    browser.open(at(empty, "/ui/browse?space=paths&under=flat/"))
+    assert len(browser.texts("tbody tr")) == 1
+    browser.look()
+    check_quiet(browser, empty)
+
+
+def test_weaker_hits_are_behind_a_fold(browser: Browser, empty: House) -> None:
+    for name, text in ANIMALS:
+        empty.tool("add_memory", {"path": name, "content": text})
+    browser.open(at(empty, "/ui/search?q=Where+does+the+walrus+live"))
+    assert browser.texts(".hits .id") == ["paths/seal", "paths/walrus", ""]
+    assert browser.violations() == []
+    browser.tab_to(".folded summary")
+    browser.press(ENTER)
+    assert browser.texts(".folded .id") == ["paths/otter"]
 
 
 def test_a_dismissed_banner_stays_away(browser: Browser, empty: House) -> None:

@@ -240,7 +240,12 @@ if (calls) {
     }
     return made;
   };
-  const fill = (id, rows) => document.querySelector(`#${id} tbody`)?.replaceChildren(...rows);
+  const fill = (id, rows) => {
+    const head = document.querySelector(`#${id} [aria-sort]`), value = (row) => row.cells[head.cellIndex].textContent;
+    const sign = head?.ariaSort === "descending" ? -1 : 1;
+    if (head) rows.sort((one, other) => sign * value(one).localeCompare(value(other), "en", { numeric: true }));
+    document.querySelector(`#${id} tbody`)?.replaceChildren(...rows);
+  };
   let paused = false;
   const button = calls.querySelector("[data-pause]");
   if (button) {
