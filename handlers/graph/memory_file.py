@@ -26,6 +26,7 @@ from kernel.store.transaction import Tx
 
 _Open = Callable[[], AbstractContextManager[IO[bytes]]]
 _UNREADABLE = (OSError, EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error)  # of archives too
+_ENDINGS = (".json", ".jsonl")
 _HEAD_BYTES = 1 << 16
 _MOST_LOOKED_AT = 20  # rows of the beginning of a file
 _MOST_LEVELS = 4  # of an answer: the response, its result, the list of parts, a part
@@ -89,7 +90,12 @@ def _rows(name: str, opened: _Open | None) -> Iterator[Element | LeftOut]:
 
 
 def _files(path: Path) -> Iterator[tuple[str, _Open | None]]:
-    """Yield a file, unpacked if it is compressed, or those of a ZIP archive with their names, and None for no JSON."""
+    """Yield a file, unpacked if it is compressed, or those of a folder or ZIP archive by name, and None for no JSON."""
+    if path.is_dir():
+        for entry in sorted(path.iterdir()):
+            is_json = entry.name.endswith(_ENDINGS) and entry.is_file() and not entry.is_symlink()
+            yield entry.name, partial(entry.open, "rb") if is_json else None
+        return
     with path.open("rb") as file:
         start = file.read(4)
         is_archive = start == b"PK\3\4" or is_zipfile(file)
@@ -97,7 +103,7 @@ def _files(path: Path) -> Iterator[tuple[str, _Open | None]]:
         if is_archive:
             with ZipFile(file) as archive:
                 for info in (info for info in archive.infolist() if not info.is_dir()):
-                    is_json = info.filename.endswith((".json", ".jsonl"))
+                    is_json = info.filename.endswith(_ENDINGS)
                     yield info.filename, partial(archive.open, info) if is_json else None
         else:
             yield "", partial(_unpacked, file) if start.startswith(b"\x1f\x8b") else partial(nullcontext, file)
@@ -167,8 +173,13 @@ def _hashes(texts: Iterable[str]) -> set[int]:
 
 
 def is_memory_file(path: Path) -> bool:
-    """Return whether a file begins as the files of the reference memory server do, in any form that they have."""
+    """Return whether a file begins as the files of the reference memory server do, in any form that they have.
+
+    A folder is one if it holds nothing else than such files by the names that a fork gives to its databases.
+    """
     try:
+        if path.is_dir() and not all(entry.match("memory*.json*") for entry in path.iterdir()):
+            return False
         return any(_is_of_graph(opened) for _, opened in islice(_files(path), _MOST_LOOKED_AT) if opened is not None)
     except _UNREADABLE:
         return False

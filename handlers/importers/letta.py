@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from handlers.importers.archives import unknown_member
 from handlers.importers.records import (
     Item,
@@ -19,7 +21,7 @@ from handlers.importers.records import (
     time_in,
 )
 from kernel.core.lazy_regex import regex
-from kernel.memories.import_records import Record, shown
+from kernel.memories.import_records import Record, shown, stable_id
 from kernel.memories.json_rows import Element, rows
 
 SYSTEM = "letta"
@@ -29,6 +31,8 @@ _OF_AGENT = ("id", "name", "block_ids", "messages", "in_context_message_ids", "c
 _OF_PASSAGE = ("id", "text", "content", "tags", "created_at", "metadata")
 _NAMELESS = "agent"
 _SAID = {"user", "assistant"}
+_EVENTS = ("heartbeat", "login", "system_alert")  # which the server writes in the name of the person
+_THOUGHT, _CALL = "a thought", "a call of a tool"
 _PRIORITY = 5
 _OF_FILE = regex(r"[a-z]+-\d{1,9}", 0)  # an id that counts within its file, and is another memory in another file
 _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
@@ -45,27 +49,36 @@ def read_file(path: Path) -> Iterator[Item]:
         elif isinstance(element, Element) and element.member == "name":
             single = text_of({"name": element.value}, "name") or single
     single = single or _NAMELESS
-    counts, place = Counter[tuple[str, str]](), 0
+    counts, talk = Counter[tuple[str, str]](), _Talk(single)
     for element in _elements(path):
         if isinstance(element, LeftOut):
             yield element
         elif element.member in {"blocks", "core_memory"}:
             yield _block(element.row, owners.get(text_of(element.row, "id"), single), path.name, counts)
         else:
-            place += 1
-            yield from _others(element, single, path.name, place)
+            yield from _others(element, talk, path.name)
 
 
-def _others(element: Element, single: str, name: str, place: int) -> Iterator[Item]:
-    """Yield the passage or the messages of an element that is no block, the `place`th of its file."""
+class _Talk(Struct):
+    """The messages of an agent so far: how many there are, the last text, and how often each text came."""
+
+    agent: str
+    count: int = 0
+    last: str = ""
+    texts: Counter[str] = field(default_factory=Counter[str])
+
+
+def _others(element: Element, talk: _Talk, name: str) -> Iterator[Item]:
+    """Yield the passage or the messages of an element that is no block; `talk` has the messages beside agents."""
     if element.member in _PASSAGES:
-        yield _passage(element.row, single, name)
+        yield _passage(element.row, talk.agent, name)
     elif element.member == "messages":
-        yield _message(element.row, single, name, place)
+        yield from _message(element.row, talk, name)
     elif element.member == "agents":
         agent = _name(element.row)
-        rows = enumerate(map(mapping_in, _list(element.row, "messages")))
-        yield from (_message(row, agent, name, place) for place, row in rows)
+        own = _Talk(agent)
+        for row in map(mapping_in, _list(element.row, "messages")):
+            yield from _message(row, own, name)
         yield from (
             LeftOut(f"of the member {shown(member)}", agent) for member in other_members(element.row, *_OF_AGENT)
         )
@@ -110,25 +123,48 @@ def _passage(row: Values, agent: str, name: str) -> Item:
     )
 
 
-def _message(row: Values, agent: str, name: str, place: int) -> Item:
-    """Return a message; without an id its position distinguishes it from others of its time."""
-    role = text_of(row, "role")
-    if role not in _SAID:
-        return LeftOut(f"a message of {role or 'nobody'}"[:60])
+def _message(row: Values, talk: _Talk, name: str) -> Iterator[Item]:
+    """Yield a message, and its calls of tools.
+
+    Without an id its position distinguishes it from others of its time, and without a time the text before it.
+    """
+    role, text, calls = text_of(row, "role"), _text(row), [*map(mapping_in, _list(row, "tool_calls"))]
+    talk.count += 1
+    packed = mapping_in(text)
+    if role not in _SAID or packed.get("type") in _EVENTS:
+        yield LeftOut(f"a message of {role or 'nobody'}"[:60] if role not in _SAID else "a notice of the program")
+        return
+    sent = "\n\n".join(filter(None, map(_sent, calls)))
+    yield from [LeftOut(_THOUGHT)] * bool(sent and text) + [LeftOut(_CALL)] * sum(not _sent(call) for call in calls)
+    text = sent or (text_of(packed, "message") if packed.get("type") == "user_message" else "") or text
+    at, number = time_in(row, "created_at"), text_of(row, "id")
+    if not number:
+        talk.texts[talk.last] += 1
+        before = f"after {stable_id('text', talk.last)} ({talk.texts[talk.last]})"
+        number = f"message {talk.count}" if at else before if talk.last else ""
+    talk.last = text
+    if text or not calls:
+        yield Record(
+            "sessions",
+            "memory",
+            f"{SYSTEM}:{number or text}",
+            text,
+            place=f"{SYSTEM}:{talk.agent}",
+            category=role,
+            created_at=at,
+            origin=filled({"system": SYSTEM, "id": number, "file": name}),
+            details={"priority": _PRIORITY, "has_own_id": bool(number)},
+        )
+
+
+def _text(row: Values) -> str:
     parts = row.get("content")
     texts = [part if isinstance(part, str) else text_of(mapping_in(part), "text") for part in _list(row, "content")]
-    text = parts if isinstance(parts, str) else text_of(row, "text") or "\n\n".join(filter(None, texts))
-    at, number = time_in(row, "created_at"), text_of(row, "id")
-    if at and not number:
-        number = f"message {place}"
-    return Record(
-        "sessions",
-        "memory",
-        f"{SYSTEM}:{number or text}",
-        text,
-        place=f"{SYSTEM}:{agent}",
-        category=role,
-        created_at=at,
-        origin=filled({"system": SYSTEM, "id": number, "file": name}),
-        details={"priority": _PRIORITY, "has_own_id": bool(number)},
-    )
+    return parts if isinstance(parts, str) else text_of(row, "text") or "\n\n".join(filter(None, texts))
+
+
+def _sent(call: Values) -> str:
+    """Return the message of a call of the tool by which older agents answer; what they say otherwise is a thought."""
+    function = mapping_in(call.get("function"))
+    is_answer = text_of(function, "name") == "send_message"
+    return text_of(mapping_in(function.get("arguments")), "message") if is_answer else ""

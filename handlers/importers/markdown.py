@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from handlers.importers.records import REDACTED, SECRET, LeftOut, clean_line, without_private
+from handlers.importers.records import REDACTED, SECRET, LeftOut, clean_line, list_in, without_private
 from kernel.core import yaml
 from kernel.core.lazy_regex import regex
 from kernel.security.rules.secrets import redact
@@ -16,16 +16,23 @@ _MAX_DEPTH = 50
 _MOST_NAMED = 100  # characters of a heading in a remark
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
+_COMMENT = regex(r"[ ]{0,3}<!--")
+_OPEN = regex(r"[ ]{0,3}<([A-Za-z][\w.-]{0,60})(?:[ \t][^<>\n]{0,200})?>[ \t]*")
+_CLOSE = regex(r"[ ]{0,3}</([A-Za-z][\w.-]{0,60})>[ \t]*")
+_OF_LAYOUT = {"a", "center", "code", "details", "div", "li", "ol", "p", "pre", "span", "table", "td", "tr", "ul"}
+_MOST_ELEMENTS = 20
+_BOLD = regex(r"(\*\*|__)[^*_\n]{1,200}\1")
 _UNDERLINE = regex(r"[ ]{0,3}(?:=+|-+)[ \t]*")
 _ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
 _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
-_TAG = regex(r"(?:^|(?<=[ \t]))#(?!\d+(?![\w/-]))([\w/-]{1,80})")
+_OF_TAG = r"""[^\s!-,.:-@\[-^`{-~\u2000-\u206f\u2e00-\u2e7f'"]"""  # letters, digits, / - _ and pictures
+_TAG = regex(rf"(?:^|(?<=[ \t]))#(?!\d+(?!{_OF_TAG}))({_OF_TAG}{{1,80}})")
 _CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
 # A span of code, or the start of a comment.
 _HIDDEN = regex(r"(`{1,3})[^`\n]{1,500}\1|%%|<!--")
 _LINK = regex(r"\[\[([^\[\]\n]{1,500})\]\]")
-_INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\(([^()\s]{1,500})\)")
+_INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\((?:<([^<>\n]{1,500})>|([^()\s<>]{1,500}))(?:[ \t]+\"[^\"\n]{0,500}\")?\)")
 _RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
 _SPAN = regex(r"[@](effective|occurred)(\[[^\])\n]{1,60}[\])]|:[^\s]{1,40}|\"[^\"\n]{1,60}\")")
 
@@ -125,38 +132,64 @@ def _bare(text: str) -> str:
 def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
     """Yield the sections of a page, a heading each, those that hold nothing only if asked to.
 
-    A heading that is underlined begins no section, and stands above the headings that follow it.
+    Some lines begin no section, and stand above the headings that follow them: a heading that is underlined, the tag of
+    an element until its end, and a line such as `Never do this:` above deeper headings.
     """
-    path: list[tuple[int, str]] = []
+    path: list[tuple[float, str]] = []
     above: tuple[str, ...] = ()
-    heading, lines = "", list[str]()
+    heading, lines, elements = "", list[str](), list[str]()
+    closed = {match[1] for match in map(_CLOSE.fullmatch, text.split("\n")) if match} - _OF_LAYOUT
     for line, is_code in _lines(text):
         match = None if is_code else _HEADING.fullmatch(line)
         if match is None:
-            if not is_code and _UNDERLINE.fullmatch(line) and _is_paragraph(lines):
+            if not is_code and _UNDERLINE.fullmatch(line) and _is_paragraph(lines, line):
                 _descend(path, 1 if "=" in line else 2, lines[-1].strip())
+            elif not is_code and closed:
+                _enter_or_leave(elements, line, closed)
             lines.append(line)
             continue
         if any(map(str.strip, lines)) or (empty and heading):
             yield Section(heading, "\n".join(lines).strip("\n"), above)
+        level = len(match[1])
+        if (lead := _lead(lines)) and level > (path[-1][0] if path else 0):
+            path.append((level - 0.5, lead))
         heading, lines = _title(match[2]), []
-        _descend(path, len(match[1]), heading)
-        above = tuple(title for _, title in path[:-1])
+        _descend(path, level, heading)
+        above = (*(title for _, title in path[:-1]), *elements)
     if any(map(str.strip, lines)) or (empty and heading):
         yield Section(heading, "\n".join(lines).strip("\n"), above)
 
 
-def _descend(path: list[tuple[int, str]], level: int, title: str) -> None:
+def _enter_or_leave(elements: list[str], line: str, closed: Collection[str]) -> None:
+    """Keep the elements that are open: after a tag that is the whole of a line, and until that of its end."""
+    if (tag := _OPEN.fullmatch(line)) and tag[1] in closed and len(elements) < _MOST_ELEMENTS:
+        elements.append(tag[1])
+    elif (tag := _CLOSE.fullmatch(line)) and tag[1] in elements:
+        del elements[elements.index(tag[1]) :]
+
+
+def _lead(lines: Sequence[str]) -> str:
+    """Return the last line above a heading if it leads to that: by a colon at its end, or bold letters throughout."""
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if _ITEM.fullmatch(last) or last.startswith((">", "|")):
+        return ""
+    return last.strip("*_ ") if last.rstrip("*_ ").endswith(":") or _BOLD.fullmatch(last) else ""
+
+
+def _descend(path: list[tuple[float, str]], level: int, title: str) -> None:
     """Put a heading in the place of those of its level and of deeper levels."""
     while path and path[-1][0] >= level:
         path.pop()
     path.append((level, title))
 
 
-def _is_paragraph(lines: list[str]) -> bool:
-    """Tell whether the last line is a paragraph of its own, which an underline makes a heading."""
+def _is_paragraph(lines: list[str], underline: str) -> bool:
+    """Tell whether the last line is a paragraph, or the end of one, which an underline makes a heading.
+
+    Below several lines a line of hyphens is more often meant as a rule.
+    """
     line = lines[-1].strip() if lines else ""
-    alone = len(lines) < 2 or not lines[-2].strip()
+    alone = "=" in underline or len(lines) < 2 or not lines[-2].strip()
     return bool(line) and alone and not _ITEM.fullmatch(line) and not line.startswith(("|", "<", "=", "---"))
 
 
@@ -193,14 +226,21 @@ def _observation(text: str, visible: str) -> Observation | None:
     return Observation(match[1].strip() if match else "", body, tags, context)
 
 
+def links_in(value: object, relation: str) -> Iterator[Link]:
+    """Yield the links in the texts of a value of front matter."""
+    texts = list_in(value) or [value]
+    for text in (text for text in texts if isinstance(text, str)):
+        yield from (Link(relation, target(match[1]), "") for match in _LINK.finditer(text))
+
+
 def tags(text: str) -> Iterator[str]:
-    for _, visible in _shown_lines(text):
+    for _, visible in _shown_lines(text, quoted=True):
         yield from _TAG.findall(visible)
 
 
 def links(text: str) -> Iterator[Link]:
     """Yield the links of a page: items of a word and a link are relations, another link has the relation `links_to`."""
-    for _, line in _shown_lines(text):
+    for _, line in _shown_lines(text, quoted=True):
         item = _ITEM.fullmatch(line)
         relation = _RELATION.fullmatch(item[1].strip()) if item else None
         rest = line
@@ -211,13 +251,15 @@ def links(text: str) -> Iterator[Link]:
         for match in _LINK.finditer(rest):
             yield Link("links_to", target(match[1]), "")
         for match in _INLINE.finditer(rest):
-            if ":" not in match[1] and match[1].partition("#")[0].endswith(".md"):
-                yield Link("links_to", match[1].partition("#")[0].removesuffix(".md").removeprefix("./"), "")
+            path = (match[1] or match[2]).partition("#")[0]
+            if ":" not in path and path.endswith(".md"):
+                yield Link("links_to", path.removesuffix(".md").removeprefix("./"), "")
 
 
 def target(link: str) -> str:
     """Return the target of a link in double brackets, without alias, heading and block."""
-    return link.partition("|")[0].partition("#")[0].rstrip("\\").strip()  # in a table the alias follows a backslash
+    name = link.partition("|")[0].partition("#")[0].partition("^")[0]
+    return name.rstrip("\\").strip()  # in a table the alias follows a backslash
 
 
 def span(text: str) -> tuple[str, str]:
@@ -229,12 +271,18 @@ def span(text: str) -> tuple[str, str]:
     return start.strip(), end.strip()
 
 
-def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the lines, and whether each is in a block of code or a quotation."""
-    fence = ""
+def _lines(text: str, *, quoted: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield the lines, and whether each is in a block of code, a comment over several lines, or a quotation.
+
+    `quoted` lines of a quotation are as others.
+    """
+    fence, is_comment = "", False
     for line in text.split("\n"):
         match: re.Match[str] | None = _FENCE.match(line)
-        if fence:
+        if is_comment:
+            yield line, True
+            is_comment = "-->" not in line
+        elif fence:
             yield line, True
             if match is not None and match[1].startswith(fence) and not line.strip(" `~"):
                 fence = ""
@@ -242,14 +290,15 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
             fence = match[1]
             yield line, True
         else:
-            yield line, line.lstrip().startswith(">")
+            yield line, not quoted and line.lstrip().startswith(">")
+            is_comment = bool(_COMMENT.match(line)) and "-->" not in line
 
 
-def _shown_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines outside of blocks of code, quotations and comments; of each also a form without code."""
+def _shown_lines(text: str, *, quoted: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the lines outside of code, comments and, unless `quoted`, quotations; of each also a form without code."""
     ends = {"<!--": "-->", **({"%%": "%%"} if text.count("%%") > 1 else {})}
     end = ""
-    for line, is_code in _lines(text):
+    for line, is_code in _lines(text, quoted=quoted):
         if is_code and not end:
             continue
         parts, at = list[tuple[str, str]](), 0

@@ -159,8 +159,9 @@ def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[
     )
     yield note
     entity, name = entity_of(vault.names, file.name)
-    observations, links = [*markdown.observations(page.body)], [*markdown.links(page.body)]
-    if observations or any(link.target for link in links):
+    observations = [*markdown.observations(page.body)]
+    links = [*_page_links(system, page)]
+    if observations or any(link.target and linked_entity(vault.names, link.target, file.name) for link in links):
         yield _entity(note, entity, name)
     records = [*_observations(note, page, observations, entity)]
     yield from records
@@ -175,10 +176,19 @@ def _tags(system: str, page: markdown.Page) -> list[str]:
     return [tag.lstrip("#") for tag in tags] + ([*markdown.tags(page.body)] if system in _TAGGED else [])
 
 
+def _page_links(system: str, page: markdown.Page) -> Iterator[markdown.Link]:
+    """Yield the links in the text of a page, and of a vault those in its front matter, by the names of the values."""
+    yield from markdown.links(page.body)
+    for key, value in page.head.items() if system == _OBSIDIAN else ():
+        yield from markdown.links_in(value, key)
+
+
 def _texts(value: object, system: str) -> list[str]:
     """Return the tags in a value of front matter: numbers as text, and those of a vault apart at blanks too."""
     if items := list_in(value):
-        return [str(tag) for tag in items if isinstance(tag, str | int | float)]
+        return [_compact(tag) for tag in items if isinstance(tag, str | int | float)]
+    if isinstance(value, dict):
+        return []
     return texts_in(value.replace(" ", ",") if isinstance(value, str) and system == _OBSIDIAN else str(value or ""))
 
 
@@ -262,4 +272,6 @@ def _is_used(key: str, value: object) -> bool:
     """Tell whether the value of a key of ours has its place in a note."""
     if key in _TIMES:
         return bool(utc_of(value))
+    if key == "tags":
+        return not isinstance(value, dict)
     return key not in _TEXTS or isinstance(value, str) or value is None

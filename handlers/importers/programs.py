@@ -13,6 +13,7 @@ from typing import NamedTuple
 from handlers.importers.archives import Part, head_of, parts_of, rows_of, unknown_member
 from handlers.importers.importing import Read
 from handlers.importers.records import (
+    MAX_TEXT,
     Item,
     LeftOut,
     Values,
@@ -21,6 +22,7 @@ from handlers.importers.records import (
     filled,
     headed,
     is_deleted,
+    is_set_aside,
     mapping_in,
     other_members,
     share_in,
@@ -45,6 +47,8 @@ _PROMPTS = ("user_prompts", "prompts")
 _CHUNKS = ("chunks/*.jsonl.gz", "chunks/*.jsonl", "chunks/*.json")
 _OLDER = LeftOut("repeated, or an older version")
 _A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there")
+_NO_TIME = "9" * 17  # of a deletion without a time, which is later than any
+_GONE = "deletion"  # the kind of a record that stands for a deleted memory: earlier versions of it are left out too
 
 
 class Program(NamedTuple):
@@ -101,21 +105,37 @@ def _is_export(program: Program, part: Part) -> bool:
 
 
 def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
-    """Yield the items of an export, of several versions of a record the last changed."""
+    """Yield the items of an export, of several versions of a record the last changed that may be a memory."""
     last: dict[int, int] = {}
     for number, item in enumerate(_export_items(program, parts, name)):
-        if isinstance(item, Record):
+        if isinstance(item, Record) and _is_version(item):
             key = _digest(item)
             last[key] = max(last.get(key, 0), _rank(item, number))
     for number, item in enumerate(_export_items(program, parts, name)):
-        if not isinstance(item, Record) or last[_digest(item)] == _rank(item, number):
-            yield item
+        if not isinstance(item, Record) or not _is_version(item) or last[_digest(item)] == _rank(item, number):
+            yield _told(item)
+        elif item.kind == _GONE:
+            yield _DELETED
         else:
             yield _OLDER._replace(name=item.title or str(item.origin.get("id", "")))
 
 
+def _is_version(item: Record) -> bool:
+    return 0 < len(item.text.strip()) <= MAX_TEXT or item.kind != "memory"
+
+
+def _told(item: Item) -> Item:
+    return _DELETED if isinstance(item, Record) and item.kind == _GONE else item
+
+
+def _unless_deleted(row: Values, item: Record) -> Record:
+    """Return the record of a row, of a deleted row one that only stands for the deletion."""
+    deleted_at = time_in(row, "deleted_at") or item.updated_at or _NO_TIME
+    return item._replace(kind=_GONE, updated_at=deleted_at) if is_deleted(row) else item
+
+
 def _digest(item: Record) -> int:
-    return hash((item.kind, item.key))
+    return hash(item.key)
 
 
 def _rank(item: Record, number: int) -> int:
@@ -175,7 +195,7 @@ def _claude_mem_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     }
     for table in ("observations", "session_summaries", "user_prompts"):
         for row in database.rows(table, "id"):
-            yield _claude_mem_item(table, row, name, platforms)
+            yield _told(_claude_mem_item(table, row, name, platforms))
 
 
 def _claude_mem_items(element: Element, name: str) -> Iterator[Item]:
@@ -183,8 +203,8 @@ def _claude_mem_items(element: Element, name: str) -> Iterator[Item]:
 
 
 def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str, str]) -> Item:
-    if table in _PROMPTS or is_deleted(row):
-        return _A_PROMPT if table in _PROMPTS else _DELETED
+    if table in _PROMPTS:
+        return _A_PROMPT
     kind = _KINDS[table]
     is_summary = kind == "summary"
     category = kind if is_summary else text_of(row, "type") or kind
@@ -193,7 +213,7 @@ def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str,
     session = text_of(row, "memory_session_id", "content_session_id")
     title = text_of(row, "request") if is_summary else text_of(row, "title")
     metadata = {**other_members(row, *_CLAUDE_MEM_PLACED), **filled({key: texts_in(row.get(key)) for key in _KEPT})}
-    return Record(
+    item = Record(
         "sessions",
         "memory",
         f"{CLAUDE_MEM}:{kind}:{row.get('id')}:{session}:{row.get('created_at_epoch') or row.get('created_at')}",
@@ -206,6 +226,7 @@ def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str,
         origin=filled({"system": CLAUDE_MEM, "table": kind, "id": row.get("id"), "file": name}),
         details={"priority": _PRIORITIES.get(category, 3), "metadata": {**mapping_in(row.get("metadata")), **metadata}},
     )
+    return _unless_deleted(row, item)
 
 
 def _observation_text(row: Values) -> str:
@@ -218,26 +239,40 @@ def _summary_text(row: Values) -> str:
     return headed({name.replace("_", " ").capitalize(): text_of(row, name) for name in _PARTS})
 
 
-_ENGRAM_PLACED = ("id", "sync_id", "session_id", "type", "title", "content", "project", "created_at", "updated_at")
+_MUTATIONS = "mutations"
+_ENGRAM_PLACED = (
+    *("id", "sync_id", "session_id", "type", "title", "content", "project", "created_at", "updated_at"),
+    "is_deleted",
+)
 
 
 def _engram_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     for table in ("observations", *_PROMPTS):
         for row in database.rows(table, "id"):
-            yield from _engram_items(Element(table, row, table), name)
+            yield from map(_told, _engram_items(Element(table, row, table), name))
 
 
 def _engram_items(element: Element, name: str) -> Iterator[Item]:
-    yield _A_PROMPT if element.member in _PROMPTS else _engram_observation(element.row, name)
+    if element.member == _MUTATIONS:
+        yield _engram_mutation(element.row, name)
+    else:
+        yield _A_PROMPT if element.member in _PROMPTS else _engram_observation(element.row, name)
 
 
-def _engram_observation(row: Values, name: str) -> Item:
-    if is_deleted(row):
-        return _DELETED
+def _engram_mutation(row: Values, name: str) -> Item:
+    """Return the observation that a change in a chunk brings or deletes."""
+    entity, at = text_of(row, "entity"), text_of(row, "occurred_at")
+    if entity != "observation":
+        return LeftOut(f"a change of a {clean_line(entity, 40)}")
+    times = {"created_at": at, "updated_at": at, "is_deleted": text_of(row, "op") == "delete"}
+    return _engram_observation({"sync_id": row.get("entity_key"), **times, **mapping_in(row.get("payload"))}, name)
+
+
+def _engram_observation(row: Values, name: str) -> Record:
     number = text_of(row, "sync_id")
     title, session = clean_line(text_of(row, "title"), 200), text_of(row, "session_id")
     content = text_of(row, "content")
-    return Record(
+    item = Record(
         "sessions",
         "memory",
         f"{ENGRAM}:{number}" if number else f"{ENGRAM}:{row.get('id')}:{session}",
@@ -254,6 +289,7 @@ def _engram_observation(row: Values, name: str) -> Item:
             **({"has_own_id": True} if number else {}),
         },
     )
+    return _unless_deleted(row, item)
 
 
 _BOTH_WAYS = {"related", "contradicts"}
@@ -265,7 +301,7 @@ _SERVICE_PLACED = (
 
 def _service_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     for row in database.rows("memories", "id"):
-        yield from _service_memory(row, name)
+        yield from map(_told, _service_memory(row, name))
     for row in database.rows("memory_graph"):
         relation = clean_line(text_of(row, "relationship_type") or "related", 100)
         yield _service_link(text_of(row, "source_hash"), text_of(row, "target_hash"), relation, name, row)
@@ -276,12 +312,9 @@ def _service_items(element: Element, name: str) -> Iterator[Item]:
 
 
 def _service_memory(row: Values, name: str) -> Iterator[Item]:
-    if row.get("deleted_at") is not None or is_deleted(row):
-        yield _DELETED
-        return
     metadata = mapping_in(row.get("metadata"))
     digest, newer = text_of(row, "content_hash") or text_of(row, "content"), text_of(row, "superseded_by")
-    yield Record(
+    item = Record(
         "brain",
         "memory",
         _service_key(digest),
@@ -302,7 +335,8 @@ def _service_memory(row: Values, name: str) -> Iterator[Item]:
             "superseded_by": _service_key(newer) if newer else None,
         },
     )
-    if newer:
+    yield _unless_deleted(row, item)
+    if newer and not is_deleted(row):
         yield _service_link(newer, digest, "supersedes", name, row)
 
 
@@ -333,17 +367,14 @@ _MEM0_PLACED = (
     *(*_MEM0_TEXTS, *_MEM0_CREATED, *_MEM0_UPDATED, "id", "hash", "metadata", "category", "type", "categories", "tags"),
     *("expiration_date", "text_lemmatized"),
 )
-_SET_ASIDE = {"archived", "paused"}
 _NO_TEXT = f"has none of {', '.join(_MEM0_TEXTS)}"
 _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
 
 
 def _mem0_items(element: Element, name: str) -> Iterator[Item]:
     row = element.row
-    if is_deleted(row):
-        yield _DELETED
-    elif any(name in row for name in _MEM0_TEXTS):
-        yield _mem0_memory(row, name)
+    if any(name in row for name in _MEM0_TEXTS) or is_deleted(row):
+        yield _unless_deleted(row, _mem0_memory(row, name))
     else:
         yield LeftOut(_NO_TEXT, element.place, is_damage=True)
 
@@ -365,7 +396,7 @@ def _mem0_memory(row: Values, name: str) -> Record:
         details={
             "metadata": metadata,
             "valid_until": utc_of(row.get("expiration_date")),
-            "status": "archived" if row.get("state") in _SET_ASIDE else "active",
+            "status": "archived" if is_set_aside(row) else "active",
         },
     )
 
@@ -414,7 +445,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     ENGRAM: Program(
         ("observations", "sessions"),
-        ("observations", *_PROMPTS),
+        ("observations", _MUTATIONS, *_PROMPTS),
         _CHUNKS,
         {"observations": ("id", "content"), "user_prompts": (), "prompts": ()},
         _engram_rows,

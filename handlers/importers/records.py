@@ -82,8 +82,20 @@ def _compact(digits: str) -> str:
 
 def is_deleted(values: Values) -> bool:
     """Return whether a program says of a row that it is deleted."""
-    states = {str(values.get(name)).lower() for name in ("state", "status", "event")}
-    return bool(values.get("deleted_at") or values.get("is_deleted") or states & {"deleted", "delete"})
+    is_marked = any(values.get(name) not in (None, "", False, 0) for name in ("deleted_at", "is_deleted", "deleted"))
+    return is_marked or not _states(values).isdisjoint({"deleted", "delete"})
+
+
+def is_set_aside(values: Values) -> bool:
+    """Return whether a program says of a row that it is kept but no longer used."""
+    if values.get("state") or values.get("status"):  # the time of an earlier state may stand beside it
+        return not _states(values).isdisjoint({"archived", "paused", "inactive"})
+    is_off = values.get("is_active") is False or values.get("active") is False
+    return is_off or any(values.get(name) for name in ("archived_at", "archived", "is_archived"))
+
+
+def _states(values: Values) -> set[str]:
+    return {str(values.get(name)).lower() for name in ("state", "status", "event")}
 
 
 def time_in(values: Values, *names: str) -> str:

@@ -3,7 +3,7 @@
 import fnmatch
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,7 @@ _CALLED = (
     *(".kiro/specs", ".kiro/hooks", ".roo/commands", ".kilocode/workflows", ".agent/workflows", ".agent/skills"),
     *(".agents/skills", ".gemini/commands", ".codex/prompts", ".opencode/command", ".amazonq/prompts"),
 )
+_FOLDED = {name.casefold() for name in (*FILES, *_FOLDERS) if "/" not in name}
 _SUFFIXES = (".md", ".mdc", ".txt")
 _PROJECT_PRIORITY = 70
 _MAX_IMPORTS_DEPTH = 5
@@ -56,7 +57,8 @@ _IMPORT = regex(r"(?:^|(?<=\s))@((?:\./)?[\w][\w./-]{0,200}\.(?:md|mdc|txt))\b")
 _CODE_SPAN = regex(r"`[^`\n]{1,500}`")
 _MOST_HEADING, _MOST_ABOVE = 200, 100  # characters
 _NO_IMPORT = "an import from outside the project, or of a file that is not there"
-_SCOPE_KEYS = ("globs", "paths", "applyTo", "trigger", "alwaysApply", "inclusion", "fileMatchPattern")
+_TITLES = ("title", "name")
+_BELOW_OTHERS = "imported below other headings already"
 _MOST_FOLDERS, _MOST_LEVELS = 20_000, 12  # of a project that are looked through
 _NO_RULES, _IS_CALLED = "is no rules file", "is called by name, and no rule"
 _BEYOND = f"folders beyond the first {_MOST_FOLDERS:,} or below {_MOST_LEVELS} others"
@@ -77,6 +79,7 @@ class _Folder(NamedTuple):
 
     prefix: str
     names: frozenset[str] = frozenset()
+    spelled: tuple[str, ...] = ()  # those of files and folders of rules, in capitals or not
 
 
 class _Waiting(NamedTuple):
@@ -90,10 +93,16 @@ class _Waiting(NamedTuple):
 def is_rules(path: Path) -> bool:
     """Return whether a path is a rules file by its name, or a project that has a rules file."""
     if path.is_file():
-        return (
-            path.name in FILES or path.suffix == ".mdc" or any(fnmatch.fnmatch(path.name, name) for name in _OF_MODES)
-        )
-    return any(next(path.glob(name), None) for name in (*FILES, *_OF_MODES, *_FOLDERS))
+        name = path.name.casefold()
+        return name in _FOLDED or path.suffix == ".mdc" or any(fnmatch.fnmatch(name, mode) for mode in _OF_MODES)
+    if not path.is_dir():
+        return False
+    folder = _folder("", [entry.name for entry in path.iterdir()])
+    return any(_matching(path, folder, name) for name in (*FILES, *_OF_MODES, *_FOLDERS))
+
+
+def _folder(prefix: str, names: Collection[str]) -> _Folder:
+    return _Folder(prefix, frozenset(names), tuple(name for name in names if name.casefold() in _FOLDED))
 
 
 def open_rules(source: Source, _stack: ExitStack) -> Read:
@@ -130,7 +139,7 @@ def _folders(root: Path) -> Iterator[_Folder | LeftOut]:
         if folder.prefix and ".git" in entries:
             yield LeftOut(_ANOTHER, folder.prefix)  # its rules are not those of this project
             continue
-        yield folder._replace(names=frozenset(entries))
+        yield _folder(folder.prefix, entries)
         below = sorted(name for name, entry in entries.items() if name[0] != "." and is_own_folder(entry))
         waiting += [_Folder(f"{folder.prefix}{name}/") for name in reversed(below)]
 
@@ -161,6 +170,8 @@ def _matching(root: Path, folder: _Folder, pattern: str) -> list[str]:
     top = pattern.partition("/")[0]
     if "*" in top:
         return sorted(fnmatch.filter(folder.names, pattern))
+    if top == pattern:
+        return sorted(name for name in folder.spelled if name.casefold() == pattern.casefold())
     if "*" not in pattern or top not in folder.names:
         return [pattern] if top in folder.names else []
     below = root / folder.prefix
@@ -179,13 +190,13 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
 
     They hold for the folder of that prefix.
     """
-    waiting, names = [_Waiting(name)], {name}
+    waiting = [_Waiting(name)]
+    names = {name: waiting[0]}
     while waiting:
         here = waiting.pop(0)
         file = _read(root, here)
-        if isinstance(file, LeftOut):
-            yield file
         if not isinstance(file, TextFile):
+            yield from [file] if file else []
             continue
         page, secrets = markdown.screened(file.name, file.text)
         yield from secrets
@@ -198,9 +209,10 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
         if not guidelines and not imports:
             yield LeftOut("empty", file.name)
         for there in imports:
-            if there.name not in names:
-                names.add(there.name)
+            if names.setdefault(there.name, there) is there:
                 waiting.append(there)
+            elif there.name != name and names[there.name].above != there.above:
+                yield LeftOut(_BELOW_OTHERS, there.name)
 
 
 def _read(root: Path, here: _Waiting) -> TextFile | LeftOut | None:
@@ -228,14 +240,15 @@ def _guidelines(
     file: TextFile, page: markdown.Page, sections: list[markdown.Section], owner: Owner, prefix: str
 ) -> Iterator[Record]:
     scopes = {"folder": prefix.rstrip("/")} if prefix else {}
-    scopes |= {key: page.head[key] for key in _SCOPE_KEYS if page.head.get(key) not in (None, "", [])}
+    scopes |= {key: value for key, value in filled(page.head).items() if key not in ("description", *_TITLES)}
     scope = "; ".join(f"{key}: {', '.join(texts_in(value)) or value}" for key, value in scopes.items())
+    title = clean_line(text_of(page.head, *_TITLES), _MOST_ABOVE)
     rationale = ". ".join(part for part in (text_of(page.head, "description"), scope) if part)
     keys, titles = Counter[str](), Counter[str]()
     for section in (section for section in sections if section.text.strip()):
         heading = clean_line(section.heading, _MOST_HEADING)
         keys[heading] += 1
-        path = _path(file.name, section)
+        path = _path(file.name, title, section)
         titles[path] += 1
         yield Record(
             "scopes",
@@ -263,12 +276,13 @@ def _parts(file: TextFile, owner: Owner, guidelines: list[Record]) -> Record:
     return Record("scopes", PARTS, f"{SYSTEM}:{file.name}", "", place=owner.name, origin=origin, details=details)
 
 
-def _path(name: str, section: markdown.Section) -> str:
+def _path(name: str, title: str, section: markdown.Section) -> str:
     """Return the headings above a section and its own, which may turn its meaning round: `Never do > Force push`."""
-    above = (clean_line(title, _MOST_ABOVE) for title in section.above)
-    headings = (*above, clean_line(section.heading, _MOST_HEADING))
+    above = [clean_line(heading, _MOST_ABOVE) for heading in section.above]
+    headings = [*above, clean_line(section.heading, _MOST_HEADING)]
     own = name.rpartition("/")[2].casefold()
-    return " > ".join(title for title in headings if title and title.casefold() != own)
+    whole = headings if title in headings else [title, *headings]
+    return " > ".join(heading for heading in whole if heading and heading.casefold() != own)
 
 
 def _count(number: int) -> str:

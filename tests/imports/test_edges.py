@@ -406,6 +406,35 @@ def test_rules_keep_the_headings_above_them(shell: Shell, tmp_path: Path, capsys
         assert f"\n- {line}" in printed
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("# Rules\nDo none of these:\n\n## A\npush\n## B\ndrop\n# C\nrun\n", ["Rules > Do none of these: > A"]),
+        ("**Never do this**\n\n## A\npush\n", ["Never do this > A"]),
+        ("# Rules\n\n- as here:\n\n## A\npush\n", ["Rules > A"]),
+        ("# Rules\nDo none of these:\n# A\npush\n", ["A"]),
+        ("Some words\nNever do this\n=====\n\n## A\npush\n", ["Never do this > A"]),
+        ("# Rules\n<never>\n\n## A\npush\n</never>\n\n## B\nrun\n", ["Rules > never > A", "Rules > B"]),
+        ("<br>\n<div>\n\n## A\npush\n</div>\n", ["A"]),
+        ("---\ntitle: Never do\n---\n## A\npush\n", ["Never do > A"]),
+        ("---\nname: never-do\n---\npush\n", ["never-do"]),
+        ("# A\nUse tabs.\n<!--\n## B\npush\n-->\n# C\nrun\n", ["A", "C"]),
+    ],
+)
+def test_what_stands_above_a_rule_stays_with_it(text: str, names: list[str], shell: Shell, tmp_path: Path) -> None:
+    shell.run("import", "rules", str(folder(tmp_path / "web", CLAUDE=text)))
+    here = guidelines(shell)
+    assert [name for name in names if f"CLAUDE.md: {name}" not in here] == []
+    assert not here.keys() & {"CLAUDE.md: B", "CLAUDE.md: A > B"}
+
+
+def test_an_import_below_other_headings_is_named(shell: Shell, tmp_path: Path) -> None:
+    text = "# Always\n@x.md\n# Never\n@x.md\n@CLAUDE.md\n"
+    done = shell.bring(folder(tmp_path / "web", CLAUDE=text, x="Push.\n"))
+    assert done["remarks"] == ["left out: 1 x.md: imported below other headings already"]
+    assert "x.md: Always" in guidelines(shell)
+
+
 def test_rules_keep_the_ids_that_they_had_before_they_had_paths(shell: Shell, tmp_path: Path) -> None:
     project = rules_of(tmp_path / "web")
     shell.run("import", "rules", str(project))

@@ -115,9 +115,68 @@ def test_the_folder_of_engram_is_read_with_all_its_chunks(shell: Shell, tmp_path
         assert "left out: 1 chunks/c.jsonl.gz: cannot be unpacked" in " ".join(done["remarks"])
         assert "left out: 1 manifest.json: is no file with memories" in done["remarks"]
         assert "The port is 8080." in contents(shell)
-        assert "The port is 7437." not in contents(shell)
+        assert not {"The port is 7437.", "Use tabs."} & {*contents(shell)}
     one = shell.bring(root / "chunks" / "a.jsonl.gz")
-    assert (one["kind"], one["counts"]["already there"]) == ("engram", 2)
+    assert (one["kind"], one["counts"]["already there"]) == ("engram", 1)  # by itself it does not know of the deletion
+
+
+def mutation(op: str, sync: str, **payload: Any) -> dict[str, Any]:
+    key = {"entity": "observation", "entity_key": sync, "op": op}
+    return {**key, "payload": json.dumps(payload), "occurred_at": "2026-02-05 10:00:00"}
+
+
+def test_changes_in_a_chunk_of_engram_bring_and_delete(shell: Shell, tmp_path: Path) -> None:
+    row = {"session_id": "s1", "type": "note", "title": ""}
+    value = {
+        "sessions": None,
+        "observations": [
+            observation(number, f"o{number}", f"Fact {number}.", "2026-02-01 10:00:00") for number in range(3)
+        ],
+        "mutations": [
+            mutation("upsert", "o0", **row, content="Fact zero."),
+            mutation("delete", "o1", deleted_at="2026-02-04 10:00:00", hard_delete=True),
+            mutation("delete", "o2") | {"occurred_at": None},
+            mutation("upsert", "o3", **row, content="Fact three."),
+            {"entity": "session", "entity_key": "s1", "op": "upsert", "payload": "{}"},
+        ],
+    }
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(value).encode()))
+    done = shell.bring(path)
+    assert sorted(contents(shell)) == ["Fact three.", "Fact zero."]
+    assert done["counts"] == {"memories": 2, "already there": 0, "left out": 6}
+    assert sorted(done["remarks"]) == [
+        "left out: 1 a change of a session",
+        "left out: 2 deleted there",
+        "left out: 3 o0, o1, o2: repeated, or an older version",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        ({"deleted": True}, ""),
+        ({"state": "Deleted"}, ""),
+        ({"state": "Archived"}, "archived"),
+        ({"archived_at": "2025-07-01"}, "archived"),
+        ({"is_active": False}, "archived"),
+        ({"state": "active", "archived_at": "2025-07-01"}, "active"),
+    ],
+)
+@pytest.mark.parametrize("earlier", [[], [{"id": "m1", "memory": "Tea."}]])
+def test_marks_of_what_mem0_has_deleted_or_set_aside(
+    earlier: list[dict[str, Any]], row: dict[str, Any], status: str, shell: Shell, tmp_path: Path
+) -> None:
+    value = [*earlier, {"id": "m1", "memory": "Tea.", **row}, {"id": "m2", "memory": "Milk."}]
+    shell.bring(json_file("mem0.json", value)(tmp_path))
+    found = {row["content"]: row["status"] for row in rows(shell, "brain_memory")}
+    assert found == {**({"Tea.": status} if status else {}), "Milk.": "active"}
+
+
+def test_a_row_that_is_no_memory_takes_the_place_of_none(shell: Shell, tmp_path: Path) -> None:
+    value = [{"id": "m1", "memory": "Tea."}, {"id": "m1", "memory": ""}, {"id": "m1", "memory": "x" * 1_000_001}]
+    done = shell.bring(json_file("mem0.json", value)(tmp_path))
+    assert done["counts"] == {"memories": 1, "already there": 0, "left out": 2}
 
 
 @pytest.mark.parametrize("topic", [{}, {"topic_key": None}, {"topic_key": "t"}])
@@ -340,6 +399,99 @@ def test_what_an_exchange_does_not_hold_is_told(
     assert contents(shell)[1:] == texts
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "counts"),
+    [
+        ("memories (1).json", MEMORIES, {"notes": 2}),
+        ("projects.json", PROJECTS, {"notes": 3}),
+        ("data.zip", {"data/projects/p1.json": PROJECTS[0], "data/memories.json": MEMORIES}, {"notes": 5}),
+    ],
+)
+def test_a_part_of_an_export_of_claude_is_read_by_itself(
+    name: str, value: Any, counts: dict[str, int], shell: Shell, tmp_path: Path
+) -> None:
+    done = shell.bring((zip_file if name.endswith(".zip") else json_file)(name, value)(tmp_path))
+    assert (done["kind"], done["counts"]) == ("claude", {**counts, "already there": 0, "left out": 0})
+
+
+def claude_talk(*said: tuple[str, str, str], **more: Any) -> list[dict[str, Any]]:
+    """A conversation of Claude: the id of each message that is answered, who says it, and what; ids are numbers."""
+    messages = [
+        {"uuid": str(number), "parent_message_uuid": parent, "sender": sender, "text": text}
+        for number, (parent, sender, text) in enumerate(said, 1)
+    ]
+    return [{"uuid": "c1", "name": "Tea", "chat_messages": messages, **more}]
+
+
+EDITED = (("0", "human", "Tee?"), ("1", "assistant", "Golf?"), ("0", "human", "Tea?"), ("3", "assistant", "Sencha."))
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "texts", "told"),
+    [
+        (EDITED, {}, ["Question: Tea?\n\nAnswer: Sencha."], ["left out: 2 Tea, 1 more: of a branch that was given up"]),
+        (
+            EDITED,
+            {"current_leaf_message_uuid": "2"},
+            ["Question: Tee?\n\nAnswer: Golf?"],
+            ["left out: 2 Tea, 1 more: of a branch that was given up"],
+        ),
+        ((("", "human", "Tea?"), ("", "assistant", "Sencha.")), {}, ["Question: Tea?\n\nAnswer: Sencha."], []),
+        (
+            (
+                ("0", "assistant", "Hello."),
+                ("1", "human", "Tea?"),
+                ("2", "operator", "Wait."),
+                ("3", "assistant", "Yes."),
+            ),
+            {},
+            ["Question: Tea?\n\nAnswer: Yes."],
+            ["left out: 1 Tea: an answer to no question", "left out: 1 Tea: of a operator"],
+        ),
+        (
+            (("0", "human", "Tea?"), ("1", "assistant", NOTICE)),
+            {},
+            ["Question: Tea?"],
+            ["left out: 1 Tea: a call of a tool, or a thought"],
+        ),
+    ],
+)
+def test_only_the_branch_that_was_kept_is_a_conversation_of_claude(
+    said: Any, more: dict[str, Any], texts: list[str], told: list[str], shell: Shell, tmp_path: Path
+) -> None:
+    done = shell.bring(json_file("conversations.json", claude_talk(*said, **more))(tmp_path))
+    assert (contents(shell), sorted(done["remarks"])) == (texts, told)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            {"content_type": "user_editable_context", "user_profile": "I am Ada."},
+            "instructions and memories of the account",
+        ),
+        (
+            {"content_type": "model_editable_context", "model_set_context": "1. Tea"},
+            "instructions and memories of the account",
+        ),
+        ({"content_type": "reasoning_recap", "content": "Thought for a second."}, "hidden, or of a tool"),
+        ({"content_type": "multimodal_text", "parts": [{"asset_pointer": "x"}]}, "an answer without text"),
+    ],
+)
+def test_content_of_chatgpt_without_text_is_told(
+    content: dict[str, Any], told: str, shell: Shell, tmp_path: Path
+) -> None:
+    nodes = {
+        "a": {"children": ["b"], "message": {"author": {"role": "user"}, "content": {"parts": ["Tea?"]}}},
+        "b": {"children": ["c"], "message": {"author": {"role": "assistant"}, "content": content}},
+        "c": {"children": [], "message": {"author": {"role": "assistant"}, "content": {"parts": ["Yes."]}}},
+    }
+    value = [{"title": "T", "id": "c1", "current_node": "c", "mapping": nodes}]
+    done = shell.bring(json_file("conversations.json", value)(tmp_path))
+    assert done["remarks"] == [f"left out: 1 T: {told}"]
+    assert contents(shell) == ["Question: Tea?\n\nAnswer: Yes."]
+
+
 def test_a_folder_of_an_unpacked_export_is_read_as_the_archive_is(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     json_file("conversations.json", CLAUDE)(tmp_path / "export")
@@ -382,6 +534,31 @@ def test_what_no_person_has_said_in_a_session_is_left_out(shell: Shell, tmp_path
         "Question: Which port?\n\nAnswer: 7437.",
         "Question: (image)\n\nAnswer: A red bicycle.",
     ]
+
+
+def test_a_question_is_kept_without_what_the_program_has_added_to_it(shell: Shell, tmp_path: Path) -> None:
+    def texts(*parts: str) -> list[dict[str, str]]:
+        return [{"type": "text", "text": part} for part in parts]
+
+    synthetic = {"role": "assistant", "model": "<synthetic>", "content": texts("You have hit your limit.")}
+    lines = [
+        said("user", texts("<system-reminder>Be brief.</system-reminder>", "Which port?")),
+        said("assistant", texts("7437.")),
+        said("assistant", texts("API Error: 500"), isApiErrorMessage=True),
+        json.dumps({"type": "assistant", "sessionId": "s1", "message": synthetic}),
+        said("user", texts("<ide_selection>port = 1</ide_selection>", "Change it.")),
+        said("user", "<user-prompt-submit-hook>ok</user-prompt-submit-hook>"),
+        said("user", "This session is being continued from a previous conversation that ran out of context."),
+        said("assistant", texts("Done.")),
+    ]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(lines))
+    done = shell.bring(path)
+    assert sorted(done["remarks"]) == [
+        "left out: 1 a summary of the session itself",
+        "left out: 3 a notice of the program",
+    ]
+    assert contents(shell) == ["Question: Which port?\n\nAnswer: 7437.", "Question: Change it.\n\nAnswer: Done."]
 
 
 @pytest.mark.parametrize(

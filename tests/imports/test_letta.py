@@ -26,6 +26,51 @@ def live(shell: Shell, text: str) -> bool:
     return any(row.get("row", {}).get("content") == text for row in rows if row.get("table") == "sessions_memory")
 
 
+def talk(path: Path, *messages: dict[str, Any]) -> Path:
+    """An agent file of messages alone."""
+    path.write_text(json.dumps({"agents": [{"id": "agent-0", "name": "Ada", "messages": messages}]}))
+    return path
+
+
+def test_a_message_with_neither_id_nor_time_follows_the_text_before_it(shell: Shell, tmp_path: Path) -> None:
+    said = [{"role": role, "content": text} for role, text in (("user", "One?"), ("assistant", "Two."))]
+    more = [{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Three."}]
+    shell.bring(talk(tmp_path / "a.af", *said, *more))
+    done = shell.bring(talk(tmp_path / "a.af", said[0], {**said[1], "content": "Two and a half."}, *more))
+    assert {name: count for name, count in done["counts"].items() if count} == {
+        "updated": 1,
+        "repeated": 1,
+        "already there": 2,
+    }
+    texts = [text for text in ("One?", "Two.", "Two and a half.", "Three.") if live(shell, text)]
+    assert texts == ["One?", "Two and a half.", "Three."]
+    cut = shell.bring(talk(tmp_path / "a.af", *more))  # an older part of the talk may be gone
+    assert cut["counts"] == {"already there": 2, "left out": 0}
+
+
+def test_an_agent_answers_by_a_tool_and_the_server_writes_events(shell: Shell, tmp_path: Path) -> None:
+    call = {"id": "c", "function": {"name": "send_message", "arguments": json.dumps({"message": "Hello."})}}
+    search = {"id": "d", "function": {"name": "archival_memory_search", "arguments": "{}"}}
+    done = shell.bring(
+        talk(
+            tmp_path / "a.af",
+            {"id": "m1", "role": "user", "content": json.dumps({"type": "login", "last_login": "Never"})},
+            {"id": "m2", "role": "user", "content": json.dumps({"type": "user_message", "message": "Hi."})},
+            {"id": "m3", "role": "assistant", "content": "I am to greet.", "tool_calls": [call]},
+            {"id": "m4", "role": "assistant", "content": [{"type": "text", "text": "Well."}], "tool_calls": [search]},
+            {"id": "m5", "role": "user", "content": json.dumps({"type": "note", "text": "JSON of mine"})},
+        )
+    )
+    assert done["counts"] == {"memories": 4, "already there": 0, "left out": 3}
+    assert sorted(done["remarks"]) == [
+        "left out: 1 a call of a tool",
+        "left out: 1 a notice of the program",
+        "left out: 1 a thought",
+    ]
+    texts = ("Hi.", "Hello.", "Well.", '{"type": "note", "text": "JSON of mine"}')
+    assert [live(shell, text) for text in (*texts, "I am to greet.")] == [True, True, True, True, False]
+
+
 @pytest.mark.parametrize(
     "times", [{}, {"created_at": "2026-01-01T00:00:00Z"}, {"id": None, "created_at": "2026-01-01"}]
 )

@@ -20,6 +20,7 @@ from tests.unit.handlers.brain import original
 from tests.unit.handlers.scopes import test_import_agent_memory
 from tests.unit.handlers.sessions import test_import_code_memory
 
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the data of a failure
 EXAMPLES = int(os.environ.get("DAMAGED_IMPORTS", "3"))  # of each importer; each is a store of its own steps
 # One store serves all examples of a test: each is taken back.
 damaged = settings(

@@ -44,6 +44,8 @@ def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
         ".openhands/microagents/repo.md",
         ".qoder/rules/a.md",
         ".augment-guidelines",
+        "claude.md",
+        "web/Agents.md",
     ],
 )
 def test_rules_are_read_in_each_folder_and_of_each_program(name: str, shell: Shell, tmp_path: Path) -> None:
@@ -66,6 +68,14 @@ def test_rules_of_a_folder_say_that_they_are_of_it(shell: Shell, tmp_path: Path)
         "packages/api/AGENTS.md: Style": "folder: packages/api",
         "packages/api/.kiro/steering/a.md": "folder: packages/api; inclusion: fileMatch; fileMatchPattern: *.sql",
     }
+
+
+def test_members_of_front_matter_stay_with_a_rule(shell: Shell, tmp_path: Path) -> None:
+    head = "---\ndescription: Of queries\nauthor: Ada\nversion: 2\nglobs: ['*.sql', '*.py']\nempty:\n---\n"
+    shell.bring(text_files("web", {".cursor/rules/a.mdc": f"{head}Name them.\n"})(tmp_path))
+    assert [row["rationale"] for row in rows(shell, "scopes_version")] == [
+        "Of queries. author: Ada; version: 2; globs: *.sql, *.py"
+    ]
 
 
 def test_no_link_leads_out_and_other_repositories_keep_their_rules(shell: Shell, tmp_path: Path) -> None:

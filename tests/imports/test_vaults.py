@@ -40,12 +40,30 @@ def graph(shell: Shell, folder: Path, *options: str) -> tuple[list[str], list[tu
         ("[[the/link]]", {"A.md": "---\npermalink: the/link\n---\n# Other title\n"}),
         ("[[Other title]]", {"A.md": "# Other title\n"}),
         ("[see](sub/my%20a.md#part)", {"sub/my a.md": "# Other title\n"}),
+        ("[see](<sub/my a.md>)", {"sub/my a.md": "# Other title\n"}),
+        ('[see](A.md#part "shown")', {"A.md": "# Other title\n"}),
+        ("[[A^part]]", {"A.md": "# Other title\n"}),
+        ("x.\n\n> [!note] or [[A]]", {"A.md": "# Other title\n"}),
     ],
 )
 def test_a_link_leads_to_the_note_that_it_means(link: str, files: dict[str, str], shell: Shell, tmp_path: Path) -> None:
     bodies = {name: f"{text}\nBody.\n" for name, text in files.items()}
     folder = text_files("vault", {**OBSIDIAN, **bodies, "B.md": f"See {link}.\n"})(tmp_path)
     assert graph(shell, folder, "obsidian") == (["B", "Other title"], [("B", "links_to", "Other title")])
+
+
+def test_links_in_front_matter_are_links_by_the_name_of_the_value(shell: Shell, tmp_path: Path) -> None:
+    files = {"A.md": "# One\n", "B.md": "---\nup: '[[A]]'\nsee: [x, '[[A|a]]', '[[C]]', 7]\n---\nBody.\n"}
+    folder = text_files("vault", {**OBSIDIAN, **files})(tmp_path)
+    links = [("B", "see", "C"), ("B", "see", "One"), ("B", "up", "One")]
+    assert graph(shell, folder) == (["B", "C", "One"], links)
+
+
+@pytest.mark.parametrize(
+    "text", ["See ![[pic.png]].\n", "See [[report.pdf]].\n", "See [[#part]], [[^block]], [[]] and [[|x]].\n"]
+)
+def test_a_note_that_leads_to_no_other_is_no_entity(text: str, shell: Shell, tmp_path: Path) -> None:
+    assert graph(shell, text_files("vault", {**OBSIDIAN, "N.md": text})(tmp_path)) == ([], [])
 
 
 def test_a_relative_link_leads_to_the_note_beside_it(shell: Shell, tmp_path: Path) -> None:
@@ -89,6 +107,8 @@ def test_what_a_page_does_not_show_as_a_link_is_none(shell: Shell, tmp_path: Pat
         ("---\ntags: [2024, x, 1.5]\n---\nBody\n", ["2024", "x", "1.5"]),
         ("---\ntags: 2024\ntag: y\n---\nBody\n", ["2024", "y"]),
         ("---\ntags: a b, #c\n---\nBody\n", ["a", "b"]),
+        ("---\ntags: [true, 2024-01-01]\n---\n> [!tip] #quoted\n", ["true", "2024-01-01", "quoted"]),
+        ("A #tag, #tea\U0001f375! (#no) #a-b_c/d.\n", ["tag", "tea\U0001f375", "a-b_c/d"]),
         ("---\ntags:\n- '#a/b'\n- c\n---\nBody\n", ["a/b", "c"]),
         ("---\nurl: a: b\ntags: [a, '#b', \"c\"]\n---\nBody\n", ["a", "b", "c"]),
         ("---\nurl: a: b\ntags:\n  - a\n  - '#b'\n---\nBody\n", ["a", "b"]),
@@ -108,6 +128,7 @@ def test_tags_of_a_vault_are_kept(page: str, tags: list[str], shell: Shell, tmp_
         ("title: [a, b]", 'title: ["a","b"]'),
         ("type: 7", "type: 7"),
         ("date: 05/03/2024", "date: 05/03/2024"),
+        ("tags: {a: 1}", 'tags: {"a":1}'),
     ],
 )
 def test_front_matter_that_has_no_place_of_its_own_is_kept_as_text(

@@ -103,6 +103,10 @@ FORMS = {
     "parts of read_graph": json.dumps([{"type": "text", "text": json.dumps(GRAPH)}], indent=2),
     "indented read_graph": json.dumps(GRAPH, indent=2),
     "without types": GOOD.replace('"type":"entity",', "").replace('"type":"relation",', ""),
+    "lines with commas": f"{json.dumps(ADA)},\n{json.dumps(KNOWS)},\n",
+    "carriage returns": GOOD.replace("\n", "\r"),
+    "lists in a list": json.dumps([[ADA], [KNOWS]]),
+    "types in capitals": GOOD.replace('"entity"', '"Entity"').replace('"relation"', '"RELATION"'),
     "observations with times": GOOD.replace('"likes tea"', '{"content":"likes tea","timestamp":"2025-01-01"}'),
 }
 
@@ -112,6 +116,24 @@ def test_every_form_that_people_have_is_known_and_read(run: Run, theirs: Path, f
     theirs.write_text(FORMS[form], encoding="utf-8")
     assert run("import", theirs) == 0
     assert exported(run, theirs.parent) == GOOD
+
+
+def test_a_folder_of_databases_of_a_fork_is_known_and_read(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ".aim"
+    folder.mkdir()
+    (folder / "memory.jsonl").write_text(json.dumps(ADA), encoding="utf-8")
+    (folder / "memory-work.jsonl").write_text(json.dumps(KNOWS), encoding="utf-8")
+    assert run("import", folder) == 0
+    assert exported(run, tmp_path) == GOOD
+    (folder / "memory.jsonl.bak").write_text("-", encoding="utf-8")
+    capsys.readouterr()
+    assert run("import", folder) == 0
+    assert "left out: 1 memory.jsonl.bak: is no file of JSON" in capsys.readouterr().err
+    (folder / "README.md").write_text("A project.", encoding="utf-8")
+    assert run("import", folder) == 0
+    assert ".aim is taken for obsidian" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["archive", "compressed"])
