@@ -68,7 +68,7 @@ def _listed(words: list[str]) -> str:
 
 MAX_SIMILAR = 5  # as in the original
 _CANDIDATES = 20  # by words, if there are no vectors; not measured
-_OTHERS_APART = 0.1  # in a transformer's vectors two names lie farther apart than in the sum of their words
+_OTHERS_APART = 0.2  # in a transformer's vectors two names lie farther apart than in the sum of their words
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES = (
     "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "
