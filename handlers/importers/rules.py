@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import NamedTuple
@@ -206,13 +207,22 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
         yield from guidelines
         yield _parts(file, owner, guidelines)
         imports = [*_imported(here, sections)] if here.depth < _MAX_IMPORTS_DEPTH else []
-        if not guidelines and not imports:
+        if guidelines or imports:
+            yield from _headings_alone(file.name, sections)
+        else:
             yield LeftOut("empty", file.name)
         for there in imports:
             if names.setdefault(there.name, there) is there:
                 waiting.append(there)
             elif there.name != name and names[there.name].above != there.above:
                 yield LeftOut(_BELOW_OTHERS, there.name)
+
+
+def _headings_alone(name: str, sections: list[markdown.Section]) -> Iterator[LeftOut]:
+    """Yield the headings that have no text, and stand above no other."""
+    for section, following in pairwise([*sections, markdown.Section("", "")]):
+        if not section.text.strip() and section.heading not in following.above:
+            yield LeftOut("a heading without text", f"{name}: {clean_line(section.heading, _MOST_HEADING)}")
 
 
 def _read(root: Path, here: _Waiting) -> TextFile | LeftOut | None:

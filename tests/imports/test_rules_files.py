@@ -126,6 +126,15 @@ def test_a_rules_file_without_text_is_named(shell: Shell, tmp_path: Path) -> Non
     assert done["remarks"] == ["left out: 1 AGENTS.md: empty"]
 
 
+def test_a_heading_without_text_is_named(shell: Shell, tmp_path: Path) -> None:
+    text = "# Never on Friday\n# Rules\n## Style\nUse tabs.\n## Tests\n"
+    done = shell.bring(text_files("web", {"AGENTS.md": text})(tmp_path))
+    assert (done["counts"]["guidelines"], done["remarks"]) == (
+        1,
+        ["left out: 2 AGENTS.md: Never on Friday, AGENTS.md: Tests: a heading without text"],
+    )
+
+
 def test_other_files_of_the_programs_are_named(shell: Shell, tmp_path: Path) -> None:
     files = {
         "CLAUDE.md": "# Style\nUse tabs.\n",
