@@ -101,10 +101,10 @@ def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
 
 
 def _has_members(*names: str) -> Callable[[Path], bool]:
-    marks = [f'"{name}"'.encode() for name in names]
+    marks = [mark for name in names for mark in (f'"{name}"'.encode(), f'\\"{name}\\"'.encode())]  # also in a text
     return lambda path: (
         path.is_file()
-        and (head := without_blanks(head_of(path, _HEAD_BYTES, unpacked=True))).startswith((b"{", b"["))
+        and (head := without_blanks(head_of(path, _HEAD_BYTES, unpacked=True))).startswith((b"{", b"[", b'"{', b'"['))
         and any(mark in head for mark in marks)
     )
 

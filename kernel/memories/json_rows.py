@@ -17,6 +17,7 @@ from kernel.core.errors import Fault
 from kernel.memories.import_records import LeftOut
 
 MAX_ITEM_BYTES = 64 << 20  # of one line, or of one row of a list
+MAX_TEXT_BYTES = 16 << 20  # of a document that is written as a text
 MAX_ITEMS = 10_000_000
 MAX_PARTS = 1_000_000  # brackets and commas of one row: each value is many times as large in memory as here
 _CHUNK_BYTES = 1 << 18
@@ -79,7 +80,22 @@ def rows(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Iter
     if encoding := encoding_of_16_bits(head):
         file = cast("IO[bytes]", codecs.EncodedFile(file, "utf-8", encoding, "replace"))
         head = head.decode(encoding, "replace").encode()
+    if without_blanks(head).startswith(b'"'):
+        file = _unquoted(file)
+        head = file.read(_HEAD_BYTES)
+        file.seek(0)
     yield from (lines if _is_by_lines(head, members) else elements)(file, name, members)
+
+
+def _unquoted(file: IO[bytes]) -> IO[bytes]:
+    """Return the JSON in a text, as some programs write it twice encoded; the file itself if it is no text."""
+    data = file.read(MAX_TEXT_BYTES + 1)
+    file.seek(0)
+    try:
+        value = decoded(data.strip(_BLANKS)) if len(data) <= MAX_TEXT_BYTES else None
+    except _Damaged:
+        return file
+    return io.BytesIO(value.encode(errors="replace")) if isinstance(value, str) else file
 
 
 def encoding_of_16_bits(head: bytes) -> str:

@@ -216,6 +216,7 @@ def test_a_row_that_is_none_costs_no_other_in_any_export(kind: str, shell: Shell
         "half an emoji": written(kind, [first, {**second, "x": "HALF"}, third]).replace("HALF", "\\ud83d"),
         "Latin-1": written(kind, [first, {**second, "x": "HALF"}, third]).replace("HALF", "\udce9"),
         "a byte order mark": "\ufeff" + written(kind, [first, second, third]),
+        "a text of JSON": json.dumps(written(kind, [first, second, third])),
     }
     for name, text in texts.items():
         path = tmp_path / "export.json"

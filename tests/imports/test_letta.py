@@ -21,6 +21,13 @@ def agent(path: Path, name: str, text: str, **message: Any) -> Path:
     return path
 
 
+def test_an_agent_file_that_is_encoded_twice_is_known_and_read(shell: Shell, tmp_path: Path) -> None:
+    path = agent(tmp_path / "a.af", "Ada", "The old town.")
+    path.write_text(json.dumps(json.dumps(json.loads(path.read_text()), indent=2)))
+    done = shell.bring(path)
+    assert (done["kind"], done["counts"]["left out"], live(shell, "The old town.")) == ("letta", 0, True)
+
+
 def live(shell: Shell, text: str) -> bool:
     rows = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
     return any(row.get("row", {}).get("content") == text for row in rows if row.get("table") == "sessions_memory")
