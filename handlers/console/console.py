@@ -324,11 +324,11 @@ class Console:
 
     def _html(self, name: str, title: str, visit: Visit | None, values: Mapping[str, Any], request: Request) -> Answer:
         grant = None if visit is None else visit.caller.grant
-        menu = [
+        menu = tuple(
             (page_name, page.title)
             for page_name, page in PAGES.items()
             if page.in_menu and grant is not None and (page_name not in _ADMIN or grant.permission.name in _MANAGING)
-        ]
+        )
         common = {
             "name": name,
             "title": title,

@@ -146,6 +146,16 @@ def _heads(
     return Markup("".join(cells))  # noqa: S704  # names and titles are those of templates
 
 
+@lru_cache(maxsize=64)
+def menu_items(pages: tuple[tuple[str, str], ...], current: str) -> Markup:
+    """Return the links of pages by name and title, the current marked."""
+    links = list[str]()
+    for name, label in pages:
+        address, mark = "" if name == "overview" else f"/{name}", ' aria-current="page"' if name == current else ""
+        links.append(f'<li><a href="/ui{address}"{mark}>{label}</a></li>')
+    return Markup("\n".join(links))  # noqa: S704  # names and titles of our pages
+
+
 def shares(signals: Sequence[Signal], score: float) -> Markup:
     """Return a bar of the shares that signals have in a score, with a legend that goes on."""
     at, rects, words = 0.0, list[str](), list[str]()
@@ -296,6 +306,7 @@ class Renderer:
             "bars": bars,
             "stacks": stacks,
             "heads": heads,
+            "items": menu_items,
             "shares": shares,
             "dialects_of": dialects_of,
         }

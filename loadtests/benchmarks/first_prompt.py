@@ -3,6 +3,8 @@
 `python -m loadtests.benchmarks.first_prompt` opens a store with the facts of `loadtests/lib/developer_prompts.py`, and
 for each prompt runs a session: session-start in the folder of the project, then first-prompt. It prints for each kind
 of prompt the share of sessions that got memories and the share that got the one that answers, and what a session costs.
+With --natural it asks the English questions of `loadtests/quality/facts` as people ask them, each in a store with the
+fact that answers and in one without it.
 """
 
 import argparse
@@ -21,7 +23,8 @@ from kernel.calls.tools import Reply
 from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import app
-from loadtests.lib.developer_prompts import SEED, Prompt, make
+from loadtests.lib.developer_prompts import SEED, Prompt, Replay, make
+from loadtests.quality.facts import KINDS, facts
 
 
 class _Row(msgspec.Struct):
@@ -31,9 +34,25 @@ class _Row(msgspec.Struct):
     tokens: int = 0
 
 
-async def replay(kernel: app.Kernel, seed: int) -> dict[str, _Row]:
-    """Runs every session; the counts by kind of prompt."""
-    replayed, dispatch = make(seed), kernel.dispatch
+def natural() -> list[Replay]:
+    """Return two halves of the facts as stores, each with the questions of all: of its own, and of the other half."""
+    everything = [fact for kind in KINDS for fact in facts("english", kind)]
+    stores = list[Replay]()
+    for half in (0, 1):
+        memories = {f"fact/{number}": fact.text for number, fact in enumerate(everything) if number % 2 == half}
+        prompts = [
+            Prompt(fact.question, f"fact/{number}", "stored")
+            if number % 2 == half
+            else Prompt(fact.question, "", "absent")
+            for number, fact in enumerate(everything)
+        ]
+        stores.append(Replay(memories, prompts))
+    return stores
+
+
+async def replay(kernel: app.Kernel, replayed: Replay, rows: dict[str, _Row]) -> None:
+    """Runs every session, and counts it by kind of prompt."""
+    dispatch = kernel.dispatch
     hooks = {
         method.tool.name: ToolEntry(dialect, method.tool) for dialect in dispatch.dialects for method in dialect.rest
     }
@@ -47,13 +66,11 @@ async def replay(kernel: app.Kernel, seed: int) -> dict[str, _Row]:
 
     for path, content in replayed.memories.items():
         await call("add_memory", path=path, content=content)
-    rows: dict[str, _Row] = defaultdict(_Row)
     for number, prompt in enumerate(replayed.prompts):
         named = {"client": "opencode", "session_id": str(number), "root": "/home/ada/shop"}
         began = _text(await call("hook session-start", source="startup", **named))
         found = _text(await call("hook first-prompt", prompt=prompt.text, **named))
         _count(rows[prompt.kind], prompt, began, found)
-    return rows
 
 
 def _text(body: str) -> str:
@@ -88,13 +105,17 @@ def main() -> None:
     """Replays the prompts on a new store."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=SEED, help="another set of prompts, made the same way")
+    parser.add_argument("--natural", action="store_true", help="questions as people ask them")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        kernel = app.open_kernel(Config(data=Path(folder) / "data"))
-        try:
-            report(asyncio.run(replay(kernel, arguments.seed)))
-        finally:
-            kernel.store.close()
+    rows: dict[str, _Row] = defaultdict(_Row)
+    for replayed in natural() if arguments.natural else [make(arguments.seed)]:
+        with tempfile.TemporaryDirectory() as folder:
+            kernel = app.open_kernel(Config(data=Path(folder) / "data"))
+            try:
+                asyncio.run(replay(kernel, replayed, rows))
+            finally:
+                kernel.store.close()
+    report(rows)
 
 
 if __name__ == "__main__":
