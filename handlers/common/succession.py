@@ -6,7 +6,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 """
 
 from calendar import month_name
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from kernel.store.transaction import Tx
 
 _COMPARED = 10  # hits from the first
 _VERSIONS = 3  # of a statement; more that are alike are a list
+_ENDING = 2  # letters of an English stem that its word may have otherwise, as "happi" has
 _MOST_CHARS = 240  # of a statement with its name; longer texts are notes, procedures and lists
 _LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
@@ -67,6 +68,9 @@ class _Statement(NamedTuple):
     value: float | None
 
 
+_Rule = Callable[[_Statement, _Statement], bool]  # whether the first goes before the second
+
+
 class _Mention(NamedTuple):
     """A subject in a statement: the words before it, that after it, and those from the next that is no preposition."""
 
@@ -88,21 +92,49 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
     values = index.named_values(question)
-    every = [_statement(tx, item, text, subjects, values) for item, text in zip(sequence, texts, strict=False)]
-    most = max((len(statement.subjects) for statement in every if statement), default=0)
-    statements = [None if statement is None or _is_in_list(statement, every) else statement for statement in every]
-    for goes_before in (partial(_replaces, most), _is_asked_bare):
+    statements = [_statement(tx, item, text, subjects, values) for item, text in zip(sequence, texts, strict=False)]
+    return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
+
+
+def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None]) -> list[ScoredDocument]:
+    every = [statement for statement in statements if statement is not None]
+    allow = partial(_allow, every, {})
+    replaces = partial(_replaces, max(len(statement.subjects) for statement in every))
+    for rule in (replaces, _is_asked_bare):
         for at, better in enumerate(statements):
-            first = next((place for place, other in enumerate(statements[:at]) if goes_before(better, other)), at)
+            earlier = enumerate(statements[:at])
+            first = next((place for place, other in earlier if allow(rule, better, other)), at)
             if first < at:
                 statements.insert(first, statements.pop(at))
                 sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
     for at, older in enumerate(statements):
-        newer = next((statement for statement in statements[:at] if _replaces(most, statement, older)), None)
+        newer = next((statement for statement in statements[:at] if allow(replaces, statement, older)), None)
         if newer is not None:
             document = newer.item.document
             sequence[at] = sequence[at]._replace(newer=f"{document.space}/{document.key}")
     return sequence
+
+
+def _allow(
+    every: Sequence[_Statement],
+    listed: dict[int, bool],
+    rule: _Rule,
+    better: _Statement | None,
+    other: _Statement | None,
+) -> bool:
+    """Return whether a statement goes before another by a rule, and neither is in a list of more about the same thing.
+
+    `listed` holds by document whether it is in one: each is looked at once, and only if a rule would move it.
+    """
+    if better is None or other is None or not rule(better, other):
+        return False
+    for statement in (better, other):
+        doc = statement.item.document.doc
+        if doc not in listed:
+            listed[doc] = sum(_is_about_same(similar, statement) for similar in every) > _VERSIONS
+        if listed[doc]:
+            return False
+    return True
 
 
 def _statement_text(text: str) -> str:
@@ -117,7 +149,7 @@ def _statement(
     tx: Tx, item: ScoredDocument, text: str, subjects: set[str], values: index.NamedValues | None
 ) -> _Statement | None:
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
-    if not text or not subjects:
+    if not text or not subjects or not _may_be_about(text, subjects):
         return None
     forms = _content_words(tx, text)
     numbers = _NUMBER.findall(text)  # 2 is none of 2.35
@@ -138,12 +170,16 @@ def _content_words(tx: Tx, text: str) -> dict[str, str]:
     return {stem: word for stem, word in forms if word in words or (not word.isascii() and word in lowered)}
 
 
-def _is_in_list(statement: _Statement, every: Sequence[_Statement | None]) -> bool:
-    return sum(_is_about_same(known_statement, statement) for known_statement in every) > _VERSIONS
+def _may_be_about(text: str, subjects: set[str]) -> bool:
+    """Return False for a text that lacks the beginnings of most subjects, so that its words need not be read."""
+    if not text.isascii():
+        return True
+    words = text.lower()
+    return 2 * sum(not stem.isascii() or (stem[:-_ENDING] or stem[:1]) in words for stem in subjects) >= len(subjects)
 
 
-def _is_about_same(newer: _Statement | None, older: _Statement) -> bool:
-    if newer is None or _is_about_another(newer, older):
+def _is_about_same(newer: _Statement, older: _Statement) -> bool:
+    if _is_about_another(newer, older):
         return False
     if not older.subjects <= newer.subjects:
         return _is_moved(newer, older) and not _names_another(newer, older)
@@ -280,26 +316,24 @@ def _is_particle(word: str) -> bool:
     return word[:1].isalpha() and word not in _AUXILIARIES and index.is_common(word) and not index.is_negated(word)
 
 
-def _is_asked_bare(bare: _Statement | None, part: _Statement | None) -> bool:
+def _is_asked_bare(bare: _Statement, part: _Statement) -> bool:
     """Return whether a statement is about the subjects of the question, and another, nearly as good a hit, about a part
     or a kind of them.
     """
-    if bare is None or part is None or bare.subjects != part.subjects:
+    if bare.subjects != part.subjects or bare.item.score < _NEAR * part.item.score:
         return False
-    return bare.item.score >= _NEAR * part.item.score and _is_about_part(part, bare)
+    return _is_about_part(part, bare)
 
 
-def _replaces(most: int, newer: _Statement | None, older: _Statement | None) -> bool:
+def _replaces(most: int, newer: _Statement, older: _Statement) -> bool:
     """Return whether a statement replaces an older one; `most` is the number of subjects of the one that has most."""
-    if newer is None or older is None or len(older.subjects) < most or not _is_about_same(newer, older):
+    documents = newer.item.document, older.item.document
+    times = [(document.updated_at, document.doc) for document in documents]
+    if times[0] <= times[1] or documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
+        return False
+    if len(older.subjects) < most:
         return False
     if older.value == 1.0 and newer.value == 0.0:  # the question is about the older value
         return False
-    documents = newer.item.document, older.item.document
-    if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
-        return False
     strengths = [statement.item.scored.strength if statement.item.scored else 1.0 for statement in (newer, older)]
-    if strengths[0] < _LEAST_SHARE * strengths[1]:
-        return False
-    times = [(document.updated_at, document.doc) for document in documents]
-    return times[0] > times[1]
+    return strengths[0] >= _LEAST_SHARE * strengths[1] and _is_about_same(newer, older)

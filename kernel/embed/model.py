@@ -143,8 +143,10 @@ class Embedder:
         import numpy as np
 
         _, vectors = self._loaded or self._load()
-        counts = self.counts(texts)
         foreign = np.flatnonzero(vectors.are_foreign(b"".join(texts)))
+        if not len(foreign):
+            return np.zeros(len(texts), np.bool_)
+        counts = self.counts(texts)
         sums = np.bincount(counts.cumsum().searchsorted(foreign, "right"), minlength=len(texts))
         return (sums > 0) & (sums >= np.maximum(_FOREIGN_SHARE * counts, np.minimum(counts / 2, 2)))
 

@@ -43,17 +43,20 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     if unread.all():
         return _logistic(WORDS_BIAS + WORDS * _words(matches))
     query, is_word = matches.query, _is_word(matches.query.text)
+    pool = ~np.isnan(matches.near)
     # The likeness of a single word to other languages is chance if the vocabulary has only pieces of it.
-    kinds = np.zeros(len(unread), np.int64) if languages is None or is_word else languages
-    bias, meaning, near, held = np.array((_BIASES, _MEANINGS, _NEARS, _HELDS)).take(kinds, 1)
+    if languages is None or is_word:
+        bias, meaning, near, held = BIAS, MEANING, NEAR, HELD
+        documents = query.documents
+    else:
+        bias, meaning, near, held = np.array((_BIASES, _MEANINGS, _NEARS, _HELDS)).take(languages, 1)
+        # Of the documents in the pool, those in the language of the query alone are like it by chance.
+        own = languages % 2 == 0
+        documents = query.documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
     odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + near * _filled(matches.near)
-    rare = np.log1p(np.nan_to_num(matches.words)) if query.by_words else _USUALLY_RARE
+    rare = np.log1p(np.fmax(matches.words, 0.0)) if query.by_words else _USUALLY_RARE
     # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
     share = held * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
-    # Of the documents in the pool, those in the language of the query alone are like it by chance.
-    pool = ~np.isnan(matches.near)
-    own = kinds % 2 == 0
-    documents = query.documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
     within = odds + share + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
     page = np.where(pool, within, -np.inf).max(initial=-np.inf)
     if len(query.instructions):
@@ -78,7 +81,7 @@ def _filled(shares: Floats) -> Floats:
 
 
 def _words(matches: Candidates) -> Floats:
-    return np.clip(np.nan_to_num(matches.words) / max(matches.query.information, 1e-9), 0.0, _MOST_WORDS)
+    return np.clip(np.fmax(matches.words, 0.0) / max(matches.query.information, 1e-9), 0.0, _MOST_WORDS)
 
 
 def _is_word(query: str) -> bool:

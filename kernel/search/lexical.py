@@ -133,8 +133,11 @@ def information(tx: Tx, text: str) -> float:
 
 def content_words(tx: Tx, text: str) -> dict[str, str]:
     """Return the stems of a short text without stop words, each with its word in small letters."""
-    terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
-    return {term.stem: term.surface.lower() for term in terms}
+    cache: SearchCache = tx.context.search_cache
+    last_text, terms = cache.last_query
+    if last_text != text or len(terms) == _MAX_TERMS_READ:
+        terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
+    return {term.stem: term.surface.lower() for term in terms if not term.derived}
 
 
 def word_starts(tx: Tx, text: str) -> dict[str, float]:

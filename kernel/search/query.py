@@ -116,12 +116,17 @@ def query_words(
     `stop_words` are those of further languages than English, in small letters.
     """
     source = text.encode()
-    words: dict[str, Term] = {}
+    places: dict[str, slice] = {}
     for start, end, stem in tokens:
-        words.setdefault(stem, Term(stem, source[start:end].decode()))
-    surfaces = ((term, term.surface.lower()) for term in words.values())
-    content_words = [term for term, word in surfaces if word not in STOP_WORDS and word not in stop_words]
-    return content_words or list(words.values())
+        if stem not in places:
+            places[stem] = slice(start, end)
+    surfaces = [(stem, source[place].decode()) for stem, place in places.items()]
+    content_words = [
+        Term(stem, surface)
+        for stem, surface in surfaces
+        if (word := surface.lower()) not in STOP_WORDS and word not in stop_words
+    ]
+    return content_words or [Term(stem, surface) for stem, surface in surfaces]
 
 
 def indexed_terms(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:

@@ -273,7 +273,7 @@ def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     """
     docs = pool.windows[:, 2]
     at = matches.docs.searchsorted(docs)
-    words, missing = np.nan_to_num(matches.words[at]), ~(matches.exact[at] >= _ALL)
+    words, missing = np.fmax(matches.words[at], 0.0), ~(matches.exact[at] >= _ALL)
     mask = (words > 0) & missing & ~np.isnan(matches.meaning[at])
     high = words >= _HIGH_SHARE * words.max(initial=0.0)
     left, picks = passages.MOST_BYTES, list[int]()

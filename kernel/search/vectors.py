@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.embed.model import Embedder, Embedding
+from kernel.embed.model import Embedding
 from kernel.search import ann_storage
 from kernel.search.cache import SearchCache
 from kernel.search.instructions import is_order
@@ -48,6 +48,17 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
         return None
 
 
+class Reading(NamedTuple):
+    """A query without its function words, the embeddings of both, and that by which the query is compared: of one in
+    another language than English that without function words, since these are as long as other rows.
+    """
+
+    subject: str
+    whole: Embedding
+    about: Embedding
+    compared: Embedding
+
+
 class Question(NamedTuple):
     """The embedding of a query, of one in another language without its function words, the tokens and the number of its
     words but for these, and whether it asks for something to be done or advised.
@@ -61,26 +72,32 @@ class Question(NamedTuple):
 
 def embed_question(tx: Tx, text: str) -> Question | None:
     """Return a query with its embedding, or None if the model cannot be read or knows none of its words."""
-    embedded, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
-    if not embedded or embedder is None or not embedded[0].scale:
+    reading, embedder = _reading(tx, text), tx.context.embedder
+    if reading is None or embedder is None:
         return None
-    whole, about = embedded
-    asked = _asked(embedder, whole, about)
-    is_request = is_order(text) or embedder.nearest(whole.tokens, _ADVICE) > _LIKE_ADVICE
-    return Question(asked, about.tokens, len(subject.split()), is_request)
+    is_request = is_order(text) or embedder.nearest(reading.whole.tokens, _ADVICE) > _LIKE_ADVICE
+    return Question(reading.compared, reading.about.tokens, len(reading.subject.split()), is_request)
 
 
 def embed_query(tx: Tx, text: str) -> Embedding | None:
     """Return the embedding that a query is compared by; None as for `embed_question`."""
-    embedded, embedder = embed_texts(tx, [text, subject_of(text)]), tx.context.embedder
+    reading = _reading(tx, text)
+    return reading and reading.compared
+
+
+def _reading(tx: Tx, text: str) -> Reading | None:
+    cache: SearchCache = tx.context.search_cache
+    last_text, reading = cache.last_reading
+    if reading is not None and last_text == text:
+        return reading
+    embedded, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
     if not embedded or embedder is None or not embedded[0].scale:
         return None
-    return _asked(embedder, *embedded)
-
-
-def _asked(embedder: Embedder, whole: Embedding, about: Embedding) -> Embedding:
-    """Return a query in another language than English without its function words: these are as long as other rows."""
-    return about if about.scale and embedder.is_foreign([whole.tokens])[0] else whole
+    whole, about = embedded
+    compared = about if about.scale and embedder.is_foreign([whole.tokens])[0] else whole
+    reading = Reading(subject, whole, about, compared)
+    cache.last_reading = text, reading
+    return reading
 
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> None:

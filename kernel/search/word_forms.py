@@ -6,7 +6,7 @@ FTS5's porter tokenizer stems English. A script other than Latin tells the langu
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -106,7 +106,11 @@ def subject_of(text: str) -> str:
     plain = text if text.isascii() else _KOREAN_FUNCTION_WORDS.sub(" ", CJK_FUNCTION_WORDS.sub(" ", text))
     plain = _ELISION.sub(" ", plain) if foreign else plain
     words = [(word, word.strip(_AROUND_WORDS).lower()) for word in plain.split()]
-    return " ".join(word for word, bare in words if not {bare, private(bare)} & stop_words) or text
+    return " ".join([word for word, bare in words if not _is_among(stop_words, bare)]) or text
+
+
+def _is_among(stop_words: Container[str], word: str) -> bool:
+    return word in stop_words or (not word.isascii() and private(word) in stop_words)
 
 
 def as_written(word: str) -> str:
