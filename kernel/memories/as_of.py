@@ -16,7 +16,7 @@ from kernel.search.named_values import named_values
 from kernel.search.partitions import Within, matching_partitions
 from kernel.search.quarantine import Suspect
 from kernel.search.spellings import value_of
-from kernel.search.vectors import embed_question, embed_texts
+from kernel.search.vectors import embed_query, embed_question, embed_texts
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
 
@@ -163,9 +163,10 @@ def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scopes: Sequence[st
 def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:
     """Return `index.find` among texts that are not in the index, under ids that no document has."""
     ranks = _best(_bm25(tx, query, texts)) if weights.words > 0 else {}
-    embedded = embed_texts(tx, [query, *texts]) if weights.meaning > 0 or weights.late > 0 else None
+    asked = embed_query(tx, query) if weights.meaning > 0 or weights.late > 0 else None
+    embedded = embed_texts(tx, texts) if asked else None
     tx.drop_embeddings(texts)
-    vectors = embedded if embedded and embedded[0].scale else []
+    vectors = [asked, *embedded] if asked and embedded else []
     cosines = _cosines(vectors) if weights.meaning > 0 else {}
     near = _best(cosines)
     positions = sorted(ranks.keys() | near.keys(), key=ids.__getitem__)

@@ -68,3 +68,13 @@ def test_texts_are_found_by_words_and_by_meaning(kernel: Kernel) -> None:
     assert find() == [(-7, False, True, True), (-3, True, True, True)]
     assert find(Weights(words=0, late=0)) == [(-7, False, True, False), (-3, False, True, False)]
     assert find(Weights(meaning=0, late=0)) == [(-3, True, False, False)]
+
+
+def test_function_words_of_other_languages_do_not_count_by_meaning(kernel: Kernel) -> None:
+    texts = ["Der Schlüssel liegt im Schrank", "Wo ist denn das und was ist mit dem"]
+
+    def meaning(query: str) -> list[float]:
+        weights = Weights(words=0, late=0)
+        return kernel.store.read_sync(lambda tx: as_of.find_in(tx, query, texts, [-2, -1], weights)).meaning.tolist()
+
+    assert meaning("Wo ist der Schlüssel für den Schrank?") == pytest.approx(meaning("Schlüssel Schrank?"))
