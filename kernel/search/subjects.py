@@ -45,7 +45,7 @@ class Subjects:
     """The keys of the last short statements of a space, by hashes of their subjects."""
 
     def __init__(self) -> None:
-        self._slots: list[str | None] = [None] * _SLOTS
+        self._slots: dict[int, str] = {}  # as many as the statements need: a server may hold a thousand stores
         self._last = self._own = 0  # the last document, and how many were put here since
         self._read_at = ""
 
@@ -57,7 +57,7 @@ class Subjects:
             return []
         slots = self._slots
         noted = _noted(statement)
-        near = {slots[subject] for subject in (*noted, *_also_asked(statement))}
+        near = {slots.get(subject) for subject in (*noted, *_also_asked(statement))}
         for subject in noted:
             slots[subject] = key
         return sorted(other for other in near if other and other != key)
