@@ -34,11 +34,11 @@ run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (AR
 	@exec $(VENV)/quipu serve $(ARGS)
 
 test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/store narrows them)
-	@$(call again,$(IN_MEMORY) $(VENV)/python -m pytest -m quick --hypothesis-profile=short $(QUICK_FOLDERS),-n logical)
+	@$(call again,$(IN_MEMORY) $(VENV)/python -m pytest -m quick --hypothesis-profile=short $(QUICK_FOLDERS),-n logical --dist worksteal)
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(call again,$(REST),-n logical)
+	@$(call again,$(REST),-n logical --dist worksteal)
 	@$(MAKE) lint
 	@$(MAKE) types
 	@$(MAKE) conformance
@@ -51,8 +51,8 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 test-postgres: .venv-postgres/.ok $(POSTGRES) ## the second engine, and the quick tests of the handlers and the tests of the wire on it, with POOLER=1 through PgBouncer; both are unpacked where they are missing
 	@$(if $(shell PATH="$$PATH:/usr/sbin" command -v pgbouncer),,$(MAKE) .venv-pgbouncer/.ok || echo "PgBouncer cannot be had here: its tests are skipped.")
 	@$(ON_POSTGRES) -m postgres tests/postgres $(ARGS)
-	@$(ON_POSTGRES) -m quick -n logical --hypothesis-profile=short tests/unit/handlers $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
-	@$(ON_POSTGRES) -n logical tests/http $(ARGS) || [ $$? = 5 ]
+	@$(ON_POSTGRES) -m quick -n logical --dist worksteal --hypothesis-profile=short tests/unit/handlers $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
+	@$(ON_POSTGRES) -n logical --dist worksteal tests/http $(ARGS) || [ $$? = 5 ]
 
 run-postgres: .venv-postgres/.ok $(POSTGRES) ## try the server on a PostgreSQL that is started for it; what it stores is gone afterwards
 	@.venv-postgres/bin/python -m tests.postgres.cluster sh -c 'exec .venv-postgres/bin/python -m kernel serve --store $$TEST_POSTGRES/postgres $(ARGS)'
@@ -110,7 +110,7 @@ LENGTHS := FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_SURFACES=$(FUZZ_SURFACES) KILL_RO
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and not alone" -n logical $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
+	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and not alone" -n logical --dist worksteal $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
 	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and alone" $(ARGS) || [ $$? = 5 ]
 
 check: lint types test ## all but the slow tests
