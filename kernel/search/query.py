@@ -20,6 +20,7 @@ RARE_ROWS = 300
 MAX_RANKED_ROWS = 600  # rows one expression returns, the newest of those that match; not measured
 SMALL_INDEX_ROWS = 20_000  # up to here both limits double: R@10 .504 -> .535 on KnowMe, .913 -> .934 on passages
 _SMALL_INDEX_FACTOR = 2
+_MOST_STEMS = 4000  # of a text that are read: twice as many as are looked up, since stop words are among them
 MAX_QUERY_TERMS = 256  # the rarest; bounds the cost of a text used as a query; not measured
 _EXPECTED_ROWS_PER_RESULT = 2  # rows that a conjunction should match for each result wanted; not measured
 # Han, kana, bopomofo and Hangul, without the characters that the tokenizer takes for punctuation. Written as escapes,
@@ -120,6 +121,8 @@ def query_words(
     for start, end, stem in tokens:
         if stem not in places:
             places[stem] = slice(start, end)
+            if len(places) == _MOST_STEMS:
+                break
     surfaces = [(stem, source[place].decode()) for stem, place in places.items()]
     content_words = [
         Term(stem, surface)

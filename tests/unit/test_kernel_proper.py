@@ -23,7 +23,7 @@ OF_OTHER_PACKAGES = (
     "calls/test_call_observers.py",
     "core/test_ordinary_files.py",
     "store/test_audit.py",
-    "store/test_progress.py",
+    "store/test_long_work_progress.py",
 )
 _LOADED = "import sys, kernel.cli.main; print(*(name for name in sys.modules if name.startswith('kernel.cli.')))"
 
