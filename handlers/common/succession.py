@@ -131,10 +131,19 @@ def _allow(
     for statement in (better, other):
         doc = statement.item.document.doc
         if doc not in listed:
-            listed[doc] = sum(_is_about_same(similar, statement) for similar in every) > _VERSIONS
+            listed[doc] = _is_in_list(every, statement)
         if listed[doc]:
             return False
     return True
+
+
+def _is_in_list(every: Sequence[_Statement], statement: _Statement) -> bool:
+    """Return whether more than the versions of a statement are alike it and each other: by its few words a short
+    statement is alike others that have nothing else in common.
+    """
+    others = [similar for similar in every if similar is not statement and _is_about_same(similar, statement)]
+    pairs = ((similar, [other for other in others if other is not similar]) for similar in others)
+    return sum(any(_is_about_same(other, similar) for other in rest) for similar, rest in pairs) >= _VERSIONS
 
 
 def _statement_text(text: str) -> str:
@@ -280,7 +289,7 @@ def _is_modified(newer: _Statement, older: _Statement, mention: _Mention, bare: 
     """Return whether a noun or adjective stands before the subject that begins the older statement: "Load tests run"
     and "Tests run".
     """
-    if not _DETERMINERS.issuperset(bare.before) or mention.after[0] != bare.after[0]:
+    if not _DETERMINERS.issuperset(bare.before):
         return False
     before = mention.before[mention.before[:1] != [] and mention.before[0] in _DETERMINERS :]
     is_name = not any(map(_is_particle, before)) and _RECENT.isdisjoint(before)

@@ -50,6 +50,7 @@ APART = [
     ("The wedding is in the castle.", "The wedding brunch is in the barn.", "where is the wedding?"),
     ("The rent is 900.", "The rent of the garage is 80.", "how much is the rent?"),
     ("The pump runs on diesel.", "The spare pump runs on petrol.", "what does the pump run on?"),
+    ("Logs go to Splunk.", "The worker logs as plain text.", "where do the logs go?"),
     ("Orders ship in two days.", "Bulk orders ship in ten days.", "how fast do orders ship?"),
     ("The old mill is the Vogts' property.", "The mill lane leads to the old brewery.", "whose is the old mill?"),
     ("The dog sleeps in the hall.", "In winter the dog sleeps in the kitchen.", "where does the dog sleep?"),
@@ -99,3 +100,26 @@ def test_statements_about_other_subjects_turns_and_procedures_keep_their_order(
     assert [hit for hit in hits if "older_version_of" in hit] == []
     assert hits[0]["id"] == "paths/older"
     assert not any("older_version_of" in hit for hit in hits)
+
+
+def test_a_short_statement_is_in_no_list_of_others_that_share_a_word_alone(call: Call, ask: Ask) -> None:
+    for number, content in enumerate(
+        (
+            "The Danish translation is done by Mette.",
+            "The translator of the Polish edition is Zofia Maj.",
+            "Translations for the museum cost 90 euros a page.",
+        )
+    ):
+        assert call("add_memory", path=f"other/{number}", content=content).fault is None
+    switch = "We switched from Crowdin to Weblate for translations."
+    hits = ask("We translate with Crowdin.", switch, "what do we translate with?")
+    ids = [hit["id"] for hit in hits]
+    assert ids.index("paths/newer") < ids.index("paths/older")
+    assert next(hit for hit in hits if hit["id"] == "paths/older")["older_version_of"] == "paths/newer"
+
+
+def test_statements_alike_each_other_are_a_list(call: Call, ask: Ask) -> None:
+    for number, pet in enumerate(("a goose", "a pony")):
+        assert call("add_memory", path=f"other/{number}", content=f"Nina keeps {pet}.").fault is None
+    hits = ask("Nina keeps a goat.", "Nina keeps a llama.", "what does Nina keep?")
+    assert [hit for hit in hits if "older_version_of" in hit] == []
