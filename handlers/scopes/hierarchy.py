@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from handlers.scopes import errors, field_types
 from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, name_key, validate
-from handlers.scopes.inheritance import check_scope
+from handlers.scopes.inheritance import check_scope, unknown_scope
 from handlers.scopes.results import (
     Answer,
     Organization,
@@ -170,7 +170,7 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
 def _project_by_id(tx: Tx, project_id: str) -> Project:
     project = tx.one("scopes.hierarchy.project", project_row, id=project_id)
     if project is None:
-        raise errors.not_found("Project", project_id)
+        raise unknown_scope(tx, "project", project_id, "id")
     return project
 
 

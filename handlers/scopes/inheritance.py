@@ -75,13 +75,13 @@ def check_known_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str 
     An imported database may have entries in scopes that were not in it, which stay readable.
     """
     if not tx.one("scopes.inheritance.known", int, type=scope_type, id=scope_id):
-        raise _unknown_scope(tx, scope_type, scope_id, field)
+        raise unknown_scope(tx, scope_type, scope_id, field)
 
 
 def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
     """Raises a Fault for a scope that does not exist; `field` is the argument that holds the id."""
     if scope_type != GLOBAL and not scope_exists(tx, scope_type, scope_id):
-        raise _unknown_scope(tx, scope_type, scope_id or "", field)
+        raise unknown_scope(tx, scope_type, scope_id or "", field)
 
 
 def scope_exists(tx: Tx, scope_type: str, scope_id: str | None) -> bool:
@@ -89,9 +89,9 @@ def scope_exists(tx: Tx, scope_type: str, scope_id: str | None) -> bool:
     return bool(tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id))
 
 
-def _unknown_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str) -> Fault:
+def unknown_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str) -> Fault:
     """Return the Fault for a scope that does not exist; many clients send the name of a scope for its id."""
     right = tx.one("scopes.inheritance.id_of_name", str, type=scope_type, **name_key(scope_id))
     label = "Scope" if scope_type is None else LABELS[scope_type]
     fault = errors.not_found(label, scope_id, field)
-    return errors.with_suggestion(fault, f"{field} is an id: that of {scope_id} is {right}") if right else fault
+    return errors.with_suggestion(fault, f"the {field} of {scope_id} is {right}") if right else fault

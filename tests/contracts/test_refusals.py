@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple, get_args
 
+import msgspec
 import pytest
 
 from kernel.calls.schema import Schema, input_schema
@@ -17,6 +18,8 @@ TOOLS = [tool for dialect in DIALECTS for tool in dialect.tools]
 # Tools that ignore unknown parameters, as their original does.
 IGNORE_UNKNOWN = {tool.name for dialect in DIALECTS if dialect.name in {"graph", "files"} for tool in dialect.tools}
 WRONG: dict[str, Any] = {"string": ["a"], "integer": "many", "number": "many", "boolean": "perhaps", "array": 7}
+RULE: dict[str, Any] = {"action": "add", "name": "tea", "content": "Green.", "scopeType": "global"}
+TEXT: dict[str, Any] = {"session_id": "s", "content": "Green."}
 
 
 class WrongCall(NamedTuple):
@@ -120,6 +123,54 @@ def test_a_refusal_names_the_parameter_and_the_remedy(call: Call, tool: Tool) ->
         or not any(remedy and remedy in reply.body.decode() for remedy in wrong.remedies)
     ]
     assert unclear == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "remedy"),
+    [
+        ("save_memory", {"db": "core", "category": "fact", "text": "tea"}, "did you mean `content`?"),
+        ("memory_forget", {"filePath": "tea.md"}, "did you mean `filePaths`?"),
+        ("get_memory_history", {"id": "mem_1"}, "did you mean `memory_id`?"),
+        (
+            "memory_guideline",
+            {"action": "update", "name": "tea", "content": "Green."},
+            "memory_guideline update takes id, category, priority, content, rationale, examples, changeReason, "
+            "updatedBy, expectedVersion; get with name and scopeType tells the id",
+        ),
+        (
+            "memory_knowledge",
+            {"action": "update", "title": "tea", "content": "Green."},
+            "expectedVersion; get with title and scopeType tells the id",
+        ),
+        ("memory_guideline", {**RULE, "tags": ["a"]}, "; tags are attached by memory_tag"),
+        ("memory_guideline", {**RULE, "text": "Green."}, "did you mean `content`?"),
+        ("memory_guideline", {**RULE, "query": "tea"}, "memory_guideline add takes scopeType, name, content, "),
+        ("memory_query", {"action": "context", "scopeType": "project", "scopeId": "tea"}, "the scopeId of tea is {id}"),
+        ("memory_guideline", {**RULE, "scopeType": "project", "scopeId": "tea"}, "the scopeId of tea is {id}"),
+        ("memory_session", {"action": "start", "projectId": "tea"}, "the projectId of tea is {id}"),
+        ("memory_project", {"action": "get", "id": "tea"}, "the id of tea is {id}"),
+        ("memory_project", {"action": "update", "id": "tea", "description": "Green."}, "the id of tea is {id}"),
+        ("read_memory", {"path": "drinks/te"}, "did you mean drinks/tea, list_memories shows the paths"),
+        (
+            "replace_memory",
+            {"path": "drinks/te", "content": "Green."},
+            "did you mean drinks/tea, please use add_memory",
+        ),
+        ("drop_memory", {"path": "drinks/te"}, "did you mean drinks/tea, list_memories shows the paths"),
+        ("memory_query", {"action": "search", "tags": ["a"]}, "expects object with include, require, exclude"),
+        ("remember", {**TEXT, "tags": ["a", "b"]}, "at `tags`; expects string (Tags separated by commas"),
+        ("remember", {**TEXT, "metadata_json": {}}, "at `metadata_json`; expects string (JSON object encoded as"),
+    ],
+)
+def test_a_refusal_of_a_usual_mistake_tells_the_right_call(
+    call: Call, tool: str, arguments: dict[str, Any], remedy: str
+) -> None:
+    made = call("memory_project", action="create", name="tea")
+    project = msgspec.json.decode(made.body)["project"]["id"]
+    assert call("add_memory", path="drinks/tea", content="Green.").fault is None
+    refused = call(tool, **arguments)
+    assert refused.fault is not None
+    assert remedy.format(id=project) in refused.body.decode()
 
 
 @pytest.mark.parametrize(
