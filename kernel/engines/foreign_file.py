@@ -57,7 +57,8 @@ class ExternalDatabase:
 
     def count(self, table: str) -> int:
         """Return the number of rows; 0 for a table that does not exist."""
-        return self._db.values(f"SELECT count(*) FROM {quoted(table)}")[0][0] if self._columns(table) else 0
+        is_there = table in dict(self._kinds())
+        return self._db.values(f"SELECT count(*) FROM {quoted(table)}")[0][0] if is_there else 0
 
     def rows(self, table: str, order_by: str = "") -> Iterator[Row]:
         """Return every row, in rowid order if no other is given; none for a table that does not exist."""
@@ -99,18 +100,23 @@ class ExternalDatabase:
             return []
         if kind != "table":
             raise Fault("invalid", f"{self._name}: {table} is a {kind}, not a table; only tables are imported.")
-        columns = self._db.values("SELECT name FROM pragma_table_info(:table)", {"table": table})
+        columns = self._schema("SELECT name FROM pragma_table_info(:table)", {"table": table})
         return [str(name) for (name,) in columns]
 
     def _kinds(self) -> list[tuple[str, str]]:
+        tables = self._schema(
+            "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END "
+            "FROM sqlite_schema WHERE type IN ('table', 'view')"
+        )
+        return [(str(name), str(kind)) for name, kind in tables]
+
+    def _schema(self, text: str, params: dict[str, str] | None = None) -> list[tuple[Any, ...]]:
         try:
-            tables = self._db.values(
-                "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END "
-                "FROM sqlite_schema WHERE type IN ('table', 'view')"
-            )
+            return self._db.values(text, params)
+        except UnicodeDecodeError:  # SQLite stores any bytes as a name
+            raise Fault("invalid", f"{self._name}: its schema holds names that are not UTF-8.") from None
         except SQLITE_ERRORS as error:
             raise Fault("invalid", f"{self._name}: its schema cannot be read: {error}.") from None
-        return [(str(name), str(kind)) for name, kind in tables]
 
     def _rows(
         self, table: str, columns: Sequence[str], rest: str = "", params: dict[str, object] | None = None
@@ -162,6 +168,8 @@ def _open_sound(copy: Path, name: str) -> Connection:
             damage = db.integrity_errors()
     except SQLITE_ERRORS as error:
         damage = [str(error)]
+    except UnicodeDecodeError:  # the errors show names of the file
+        damage = ["it holds names that are not UTF-8"]
     if db is None or damage:
         if db is not None:
             db.close()

@@ -109,6 +109,17 @@ HOSTILE = {
         "CREATE TABLE memory (id, title, content); INSERT INTO memory VALUES (1, 'x', CAST(x'6166ff' AS TEXT))",
         "the table memory: its column content holds text that is not UTF-8.",
     ),
+    "the name of a column that is not UTF-8": (
+        "CREATE TABLE memory (id, title); PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_schema SET sql = replace(sql, 'title', CAST(x'74ff' AS TEXT))",
+        "its schema holds names that are not UTF-8.",
+    ),
+    "the name of a table that is not UTF-8": (
+        "CREATE TABLE memory (id); CREATE TABLE other (id); PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_schema SET sql = replace(sql, 'other', CAST(x'74ff' AS TEXT)), name = CAST(x'74ff' AS TEXT),"
+        " tbl_name = CAST(x'74ff' AS TEXT) WHERE name = 'other'",
+        "its schema holds names that are not UTF-8.",
+    ),
     "a text beyond the limit of a value": (
         "CREATE TABLE memory (id, content); INSERT INTO memory VALUES (1, CAST(zeroblob(100000000) AS TEXT))",
         "the table memory cannot be read: string or blob too big.",
