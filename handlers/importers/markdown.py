@@ -194,8 +194,8 @@ def _is_paragraph(lines: list[str], underline: str) -> bool:
 
 
 def first_heading(text: str) -> str:
-    """Return the first heading; empty if there is none."""
-    headings = (_HEADING.fullmatch(line) for line, is_code in _lines(text) if not is_code)
+    """Return the first heading outside of code, comments and quotations; empty if there is none."""
+    headings = (_HEADING.fullmatch(line) for line, _ in _shown_lines(text))
     return next((_title(match[2]) for match in headings if match), "")
 
 

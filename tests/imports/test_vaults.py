@@ -99,6 +99,23 @@ def test_what_a_page_does_not_show_as_a_link_is_none(shell: Shell, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("%%\n# Draft\n%%\n# Tea\n", "Tea"),
+        ("%% # Draft %%\n\n# Tea %%green%%\n", "Tea"),
+        ("%%\n# Draft\n%%\nNo heading.\n", "N"),
+        ("<!-- one\n# Draft\n-->\n# Tea <!-- green -->\n", "Tea"),
+        ("```\n# Draft\n```\n> # Quoted\n\n# At 100%% of `#tea`\n", "At 100%% of `#tea`"),
+    ],
+)
+def test_a_heading_in_a_comment_is_no_title(page: str, title: str, shell: Shell, tmp_path: Path) -> None:
+    shell.run("import", "obsidian", str(text_files("vault", {**OBSIDIAN, "N.md": page})(tmp_path)))
+    (note,) = rows(shell, "brain_note")
+    assert note["title"] == title
+    assert note["content"] == page.strip()
+
+
+@pytest.mark.parametrize(
     ("page", "tags"),
     [
         ("Buy it #topic/sub, or not #2024/goals.\n\n#first line\n# Heading\n", ["topic/sub", "2024/goals", "first"]),
