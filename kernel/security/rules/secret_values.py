@@ -39,6 +39,16 @@ _BLANKS_OF_WORDS = regex(r"[-_. ]+")
 _WORD = regex(r"[^\W\d_]+\d{0,3}|\d{1,4}|1234\d{1,16}")
 _YAML_TAG = regex(r"![A-Za-z][A-Za-z_/:.-]{0,64}")
 _YAML_VALUE = regex(r"[ \t]+\S")
+# Parts of a rule of validation, and the names with which it begins: `required|string|min:8`.
+_RULE_PART = regex(r"[a-z_]{2,32}(?:[:=](?:[a-z_.]{1,40}|\d{1,4}))?|\d{1,4}", re.I)
+_RULE_ENDS = regex(r"[|,;]")
+_RULE_NAMES = frozenset(
+    {
+        *("bail", "required", "required_if", "required_with", "required_without", "nullable", "sometimes", "optional"),
+        *("filled", "present", "confirmed", "string", "str", "min", "max", "between", "size", "same", "gte", "lte"),
+        *("len", "min_length", "max_length", "minlength", "maxlength"),
+    }
+)
 _VARIABLE = regex(r"\$\w{0,48}\Z")  # `$password: String!` of GraphQL
 _DEFAULT_PASSWORD = regex(r"(?:my|db|test|some|the)?[_-]?(?:passw(?:or)?d|pass|pwd|secret)\d{0,3}", re.I)
 # Tokens and keys of documentation: filled up, cut short, or with a word in their middle.
@@ -48,8 +58,8 @@ _KEY_BODY = regex(r"[A-Za-z0-9+/=]{16}")
 # Values after the name of a secret that are none: code, a path, a range, a date, an algorithm, a word about it.
 _NO_VALUE = regex(
     r"[/~.${}<>\[\](),;|&*=-]"
-    r"|[a-z_.]{1,64}[([{]"
-    r"|[a-z]{0,64}(?:[._][a-z]{0,64}){1,16}\Z"
+    r"|[a-z_.:]{1,64}[([{]"
+    r"|[a-z]{0,64}(?:(?:[._]|::)[a-z]{0,64}){1,16}\Z"
     r"|(?:\d{1,3}-\d{1,3}|\d{4}-\d\d-\d\d)\Z"
     r"|(?:argon2[a-z]*|sha-?\d{1,3}|md5|pbkdf2.{0,64}|[bs]?crypt|base64|aes-?\d*|[hr]s256|oauth2?|utf-?8|v\d+)\Z"
     r"|(?:password|passwd|passphrase|passcode|pass|secret|token|string|text|bytes|varchar|integer|number|boolean|"
@@ -130,7 +140,7 @@ def is_password(match: re.Match[str]) -> bool:
     is_quoted = quoted[0] in "\"'`" and quoted[-1] == quoted[0]
     value = quoted.strip("\"'`") if is_quoted else quoted.rstrip(_MARKS)
     # In the query of a URL, the next parameters say nothing about the password.
-    if len(value) < _MIN_PASSWORD_LENGTH or _is_stand_in(value.partition("&")[0]):
+    if len(value) < _MIN_PASSWORD_LENGTH or _is_stand_in(value.partition("&")[0]) or _is_rule(value):
         return False
     if " " in value:
         return match["sign"] not in {"->", "→"} and not _PROSE.search(value)
@@ -147,6 +157,14 @@ def is_password(match: re.Match[str]) -> bool:
     return len(value) >= _MIN_WORD_LENGTH and (
         is_quoted or is_assigned or _END.match(match.string, match.end()) is not None
     )
+
+
+def _is_rule(value: str) -> bool:
+    """Return whether a value is a rule for values: a pattern, or names of rules, at least two of them or a bound."""
+    parts = [part.strip() for part in _RULE_ENDS.split(value)]
+    first, *bound = re.split("[:=]", parts[0].lower())
+    is_of_rules = first in _RULE_NAMES and (len(parts) > 1 or bound) and all(map(_RULE_PART.fullmatch, parts))
+    return bool(is_of_rules) or (value.startswith("^") and value.endswith("$"))
 
 
 def _is_tag(match: re.Match[str]) -> bool:
