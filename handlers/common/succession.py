@@ -172,7 +172,7 @@ def _statement(
 
 
 def _content_words(tx: Tx, text: str) -> dict[str, str]:
-    """Return the content words of a text by their stems, without parts of words and what the index has beside them."""
+    """Return the content words of a text by their stems, without parts of words and words beside the text."""
     lowered = text.lower()
     words = frozenset(_WORD.findall(lowered))
     forms = index.content_words(tx, text).items()

@@ -38,10 +38,10 @@ _TIMELINE_FILTERS = ("dialect", "actor", "operation", "session", "by", "sort")
 _CHECKED_ROWS = 1000
 _CSV_ROWS = 10_000
 _SESSION_COLUMNS: Mapping[str, Callable[[SessionSummary], Any]] = {
-    "session": lambda one: one.session.casefold(),
-    "memories": lambda one: one.memories,
-    "first": lambda one: one.first,
-    "last": lambda one: one.last,
+    "session": lambda row: row.session.casefold(),
+    "memories": lambda row: row.memories,
+    "first": lambda row: row.first,
+    "last": lambda row: row.last,
 }
 _CALL_COLUMNS: Mapping[str, Callable[[Call], Any]] = {
     "memory": lambda call: call.targets[0].text.casefold() if call.targets else "",

@@ -204,12 +204,12 @@ def with_ends(tx: Tx, dispatch: Dispatch, texts: Sequence[tuple[Place, str]]) ->
     ]
     ends = {end for several in named for end in several}
     words = texts_of(tx, [*ends]) if ends else {}
-    found = [text for _, text in texts]
+    shown = [text for _, text in texts]
     for number, several in enumerate(named):
         for end in several:
             if words.get(end):
-                found[number] = found[number].replace(end.key, f"“{one_line(words[end], _END_CHARS)}”")
-    return found
+                shown[number] = shown[number].replace(end.key, f"“{one_line(words[end], _END_CHARS)}”")
+    return shown
 
 
 def held(tx: Tx, below: int, dialects: Sequence[str] | None) -> list[Held]:

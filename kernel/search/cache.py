@@ -11,7 +11,7 @@ from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:
     from kernel.search.subjects import Subjects
-    from kernel.search.vectors import Reading
+    from kernel.search.vectors import QueryEmbeddings
 
 _MAX_NEAR_WORDS = 1000  # misspelt words that are kept; not measured
 _MAX_GROWTH = 1.125  # document frequencies are counted again once the index has grown by an eighth; not measured
@@ -58,7 +58,7 @@ class SearchCache:
         self._near_words: dict[str, Sequence[Near]] = {}
         self._near_words_of = 0
         self.last_query: tuple[str, list[Term]] = ("", [])  # and its terms, which each signal asks for
-        self.last_reading: tuple[str, Reading | None] = ("", None)  # the last query and its embeddings
+        self.last_embeddings: tuple[str, QueryEmbeddings | None] = ("", None)  # those of the last query
         self.last_near: tuple[Tx | None, list[Term], Mapping[str, Sequence[Near]]] = (None, [], {})
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0, 0))
         self.reached: dict[Reach, Reached] = {}

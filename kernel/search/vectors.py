@@ -48,7 +48,7 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
         return None
 
 
-class Reading(NamedTuple):
+class QueryEmbeddings(NamedTuple):
     """A query without its function words, the embeddings of both, and that by which the query is compared: of one in
     another language than English that without function words, since these are as long as other rows.
     """
@@ -72,32 +72,32 @@ class Question(NamedTuple):
 
 def embed_question(tx: Tx, text: str) -> Question | None:
     """Return a query with its embedding, or None if the model cannot be read or knows none of its words."""
-    reading, embedder = _reading(tx, text), tx.context.embedder
-    if reading is None or embedder is None:
+    embeddings, embedder = _query_embeddings(tx, text), tx.context.embedder
+    if embeddings is None or embedder is None:
         return None
-    is_request = is_order(text) or embedder.nearest(reading.whole.tokens, _ADVICE) > _LIKE_ADVICE
-    return Question(reading.compared, reading.about.tokens, len(reading.subject.split()), is_request)
+    is_request = is_order(text) or embedder.nearest(embeddings.whole.tokens, _ADVICE) > _LIKE_ADVICE
+    return Question(embeddings.compared, embeddings.about.tokens, len(embeddings.subject.split()), is_request)
 
 
 def embed_query(tx: Tx, text: str) -> Embedding | None:
     """Return the embedding that a query is compared by; None as for `embed_question`."""
-    reading = _reading(tx, text)
-    return reading and reading.compared
+    embeddings = _query_embeddings(tx, text)
+    return embeddings and embeddings.compared
 
 
-def _reading(tx: Tx, text: str) -> Reading | None:
+def _query_embeddings(tx: Tx, text: str) -> QueryEmbeddings | None:
     cache: SearchCache = tx.context.search_cache
-    last_text, reading = cache.last_reading
-    if reading is not None and last_text == text:
-        return reading
+    last_text, embeddings = cache.last_embeddings
+    if embeddings is not None and last_text == text:
+        return embeddings
     embedded, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
     if not embedded or embedder is None or not embedded[0].scale:
         return None
     whole, about = embedded
     compared = about if about.scale and embedder.is_foreign([whole.tokens])[0] else whole
-    reading = Reading(subject, whole, about, compared)
-    cache.last_reading = text, reading
-    return reading
+    embeddings = QueryEmbeddings(subject, whole, about, compared)
+    cache.last_embeddings = text, embeddings
+    return embeddings
 
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> None:

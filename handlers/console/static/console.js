@@ -243,7 +243,7 @@ if (calls) {
   const fill = (id, rows) => {
     const head = document.querySelector(`#${id} [aria-sort]`), value = (row) => row.cells[head.cellIndex].textContent;
     const sign = head?.ariaSort === "descending" ? -1 : 1;
-    if (head) rows.sort((one, other) => sign * value(one).localeCompare(value(other), "en", { numeric: true }));
+    if (head) rows.sort((row, other) => sign * value(row).localeCompare(value(other), "en", { numeric: true }));
     document.querySelector(`#${id} tbody`)?.replaceChildren(...rows);
   };
   let paused = false;
