@@ -142,6 +142,7 @@ DIALECT = Dialect(
         expired=expired,
         past=Past(past_sources, keeps_scope=True),
         take=lazily("handlers.brain.intake:take"),
+        find_absent=lazily("handlers.brain.intake:find_absent"),
     ),
     settings=SETTINGS,
     exchange=Exchange(

@@ -13,7 +13,20 @@ from handlers.brain.schemas import Entity, Link, Memory, Note
 from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
 from kernel.core.text import stored_object
-from kernel.memories.import_records import KEPT, PARTS, UPDATED, Record, outcome_of_change, stable_id
+from kernel.memories.import_records import (
+    GONE,
+    KEPT,
+    PARTS,
+    UPDATED,
+    Absent,
+    Record,
+    Snapshot,
+    absent_of,
+    outcome_of_change,
+    snapshot_of,
+    source_of,
+    stable_id,
+)
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -67,13 +80,16 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
         groups.items(), key=lambda group: group[0][0] == "link"
     ):  # links after their ends
         own = [records[number] for number in numbers]
-        if kind == PARTS:
+        if kind in {PARTS, GONE}:
+            archive = _archive_others if kind == PARTS else _archive_gone
             outcomes = [
-                _archive_others(tx, db, item) if item in own else before
-                for item, before in zip(records, outcomes, strict=True)
+                archive(tx, db, item) if item in own else before for item, before in zip(records, outcomes, strict=True)
             ]
             continue
         rows = _rows(tx, kind, db, own)
+        for record, row in zip(own, rows, strict=True):
+            if (snapshot := snapshot_of(record)) is not None:
+                snapshot.seen.add(hash(row.id))
         here = _known(tx, kind, db, rows)
         present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, record, row in zip(numbers, own, rows, strict=True):
@@ -125,14 +141,18 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
     """Update the text, category and tags of an active memory; a source that is older than the row changes nothing."""
     old = tx.one("brain.repository.get", Memory, db=db, id=new.id)
     now = Memory(*new.values)
-    if old is None or (old.status, now.status) != (ACTIVE, ACTIVE) or old.content == now.content:
+    if old is None or now.status != ACTIVE:
         return False
-    if record.updated_at and record.updated_at < old.updated_at:
+    space, is_back = f"brain:{db}", old.status == _ARCHIVED.status
+    if is_back and not _was_gone(tx, space, old):
         return False
-    space = f"brain:{db}"
+    if not is_back and (old.status != ACTIVE or old.content == now.content):
+        return False
+    if record.updated_at and record.updated_at < old.updated_at and not is_back:
+        return False
     outcome = KEPT if is_immutable(old) else outcome_of_change(tx, space, new.id, new.text)
     if outcome == UPDATED and not tx.readonly:
-        unset = {"subcategory": None, "status": None, "importance": None, "valid_until": None}
+        unset = {"subcategory": None, "status": ACTIVE, "importance": None, "valid_until": None}
         changes = {
             "content": now.content,
             "category": now.category,
@@ -142,8 +162,38 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
         }
         more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
         row = tx.one("brain.memories.update", Memory, db=db, id=new.id, **changes, **more) or now
-        _keep_update(tx, space, old.content, _Row((), row.id, row.content, memory_source(space, row)))
+        kept = _Row((), row.id, row.content, memory_source(space, row))
+        _keep_update(tx, space, old.content, kept, source_of(record))
     return outcome
+
+
+def _was_gone(tx: Tx, space: str, row: Memory) -> bool:
+    """Return whether an import has archived a memory, because its source held it no more."""
+    events = history.read(tx, space, row.id)
+    return bool(events) and (events[-1].operation, events[-1].reason) == (_ARCHIVED.operation, _ARCHIVED.reason)
+
+
+def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:
+    """Return the active memories of a program that an export does not hold."""
+    db = _database(tx, snapshot.into)
+    rows = tx.each("brain.intake.imported", _Known, db=db, program=program)
+    seen = ((row.id, row.text, hash(row.id) in snapshot.seen) for row in rows)
+    return absent_of(tx, f"brain:{db}", snapshot, seen)
+
+
+def _archive_gone(tx: Tx, db: str, record: Record) -> int | str:
+    """Archives a memory that its source has no more, unless somebody edited it; returns how many."""
+    number = record.details.get("id") or id_of("memory", record.key)
+    if (snapshot := snapshot_of(record)) is not None:
+        snapshot.seen.add(hash(number))
+    row = tx.one("brain.repository.get", Memory, db=db, id=number)
+    if row is None or row.status != ACTIVE:
+        return 0
+    if is_immutable(row) or outcome_of_change(tx, f"brain:{db}", row.id, "") != UPDATED:
+        return KEPT
+    if not tx.readonly:
+        retire(tx, db, row, _ARCHIVED)
+    return 1
 
 
 def _archive_others(tx: Tx, db: str, record: Record) -> int:
@@ -166,9 +216,9 @@ def _archive_others(tx: Tx, db: str, record: Record) -> int:
     return len(other_rows)
 
 
-def _keep_update(tx: Tx, space: str, before: str, row: _Row) -> None:
+def _keep_update(tx: Tx, space: str, before: str, row: _Row, reason: str | None = None) -> None:
     writer = ("brain", *tx.call_context.writer[1:])
-    history.append(tx, space, row.id, "updated", before=before, after=row.text, by=writer)
+    history.append(tx, space, row.id, "updated", before=before, after=row.text, reason=reason, by=writer)
     if row.source is not None:
         index.put(tx, space, row.id, row.source.text, scope=row.source.scope, words=row.source.words)
 
@@ -247,11 +297,12 @@ def _add(tx: Tx, kind: str, db: str, record_rows: Sequence[tuple[Record, _Row]])
 def _append_history(
     tx: Tx, space: str, row: _Row, record: Record, created_at: str, writer: tuple[str, str, str]
 ) -> None:
+    reason = source_of(record)
     for operation, before, after, at, actor in record.details.get("events", ()):
-        by = (*writer[:2], actor or writer[2])
-        history.append(tx, space, row.id, operation, before=before, after=after, at=at or created_at, by=by)
+        by, at = (*writer[:2], actor or writer[2]), at or created_at
+        history.append(tx, space, row.id, operation, before=before, after=after, reason=reason, at=at, by=by)
     if not record.details.get("events"):
-        history.append(tx, space, row.id, _CREATED, after=row.text, at=created_at, by=writer)
+        history.append(tx, space, row.id, _CREATED, after=row.text, reason=reason, at=created_at, by=writer)
 
 
 def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:

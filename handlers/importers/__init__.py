@@ -37,8 +37,9 @@ _Form = tuple[Callable[[Path], bool], Open]
 """One form in which the data of a program comes: how it is known, and how it is opened."""
 
 
-def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
-    """Return an import in the first form that a source has.
+def _import(kind: str, about: str, dialect: str, *forms: _Form, is_export: bool = False) -> Import:
+    """Return an import in the first form that a source has, of sources that hold all that a program has if it
+    `is_export`.
 
     A source that is named and has none of them takes the first form if it is a database, else the last.
     """
@@ -50,7 +51,8 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form) -> Import:
         _, own = forms[0 if is_sqlite(source.path) else -1]
         return next((opens for is_of_form, opens in forms if is_of_form(source.path)), own)(source, stack)
 
-    return Import(kind, about, partial(run, open_), partial(preview, open_), matches, dialect)
+    steps, dry = partial(run, open_, is_export=is_export), partial(preview, open_, is_export=is_export)
+    return Import(kind, about, steps, dry, matches, dialect)
 
 
 def _program(system: str, about: str, dialect: str, *members: str) -> Import:
@@ -58,7 +60,7 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
     database = (partial(is_database, program), partial(open_database, program))
     export = partial(open_export, program)
     archive = (partial(has_files, names=(*program.files, *(f".{system}/{name}" for name in program.files))), export)
-    return _import(system, about, dialect, database, archive, (_has_members(*members), export))
+    return _import(system, about, dialect, database, archive, (_has_members(*members), export), is_export=True)
 
 
 def _folder(kind: str, about: str, dialect: str, matches: Callable[[Path], bool], opens: Open) -> Import:
@@ -125,25 +127,32 @@ IMPORTS = (
     ),
     _program(ENGRAM, "engram.db, or the JSON of its export", "sessions", "topic_key", "normalized_hash", "sync_id"),
     _import(
-        "cogx", "a folder or archive of the exchange format of cognee", "brain", (cogx.is_archive, cogx.open_archive)
+        "cogx",
+        "a folder or archive of the exchange format of cognee",
+        "brain",
+        (cogx.is_archive, cogx.open_archive),
+        is_export=True,
     ),
     _import(
         "chatgpt",
         "the ZIP archive that ChatGPT exports, or its conversations.json",
         "sessions",
         (chats.is_chatgpt, partial(chats.open_export, chats.CHATGPT)),
+        is_export=True,
     ),
     _import(
         "claude",
         "the ZIP archive that Claude exports, or its conversations.json",
         "sessions",
         (chats.is_claude, partial(chats.open_export, chats.CLAUDE)),
+        is_export=True,
     ),
     _import(
         "letta",
         "an agent file (.af)",
         "paths",
         (_has_members("core_memory", "block_ids", "agents"), _file(letta.read_file)),
+        is_export=True,
     ),
     _program(
         MEM0,

@@ -44,7 +44,13 @@ _REST = f"the rest of a text of more than {MAX_EXCHANGE:,} characters"
 _BRANCH, _HIDDEN = "of a branch that was given up", "hidden, or of a tool"
 _TOOL, _ATTACHMENT = "a call of a tool, or a thought", "the content of an attachment"
 _OF_PROGRAM, _NOTICE_OF_PROGRAM = "a record of the program", "a notice of the program"
-_NO_QUESTION, _OF_ACCOUNT = "an answer to no question", "instructions and memories of the account"
+_NO_QUESTION = "an answer to no question"
+# The texts of the account: their title here, and their members in the content and the metadata of a message.
+_OF_ACCOUNT = (
+    ("ChatGPT: about the user", "user_profile", "about_user_message"),
+    ("ChatGPT: instructions", "user_instructions", "about_model_message"),
+    ("Memory of ChatGPT", "model_set_context", ""),
+)
 _NOTICE = "This block is not supported on your current device yet."  # Claude writes it for uses of tools
 # The beginnings of texts that Claude Code itself writes in the name of the person.
 _NOTICES = (
@@ -67,6 +73,14 @@ _Make = Callable[[str, Row, str], Iterator[Item]]
 
 class _Message(NamedTuple):
     role: str
+    text: str
+    at: str
+
+
+class _Account(NamedTuple):
+    """A text of the settings of the account, or of its memories, as conversations have them."""
+
+    title: str
     text: str
     at: str
 
@@ -126,7 +140,21 @@ def open_export(system: str, source: Source, stack: ExitStack) -> Read:
     if not any(isinstance(part, Part) and (not part.name or _maker(system, part.name)) for part in parts):
         name = shown(source.path.name)
         raise Fault("invalid", f"{name} holds nothing that can be imported: no conversations.json.")
-    return partial(_export_items, system, parts, source.path.name)
+    return partial(_items, system, parts, source.path.name)
+
+
+def _items(system: str, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+    """Yield the items of an export; of the texts of the account, which each conversation has, the newest."""
+    newest: dict[str, Record] = {}
+    for item in _export_items(system, parts, name):
+        if system != CHATGPT or not isinstance(item, Record) or item.kind != "note":
+            yield item
+            continue
+        last = newest.setdefault(item.key, item)
+        if item.text != last.text:
+            older, newest[item.key] = sorted((last, item), key=lambda note: note.created_at)
+            yield LeftOut("an older version", older.title)
+    yield from newest.values()
 
 
 def _export_items(system: str, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
@@ -153,6 +181,8 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
     items = [*(_claude_messages(row) if system == CLAUDE else _chatgpt_messages(row))]
     messages = [item for item in items if isinstance(item, _Message)]
     at = time_in(row, "create_time", "created_at") or time_in(row, "update_time", "updated_at")
+    for account in (item for item in items if isinstance(item, _Account)):
+        yield _note(account.title, account.text, account.title, "memory", account.at or at, name, system=system)
     title = clean_line(text_of(row, "title", "name"), 200)
     if is_deleted(row):
         yield LeftOut("deleted there", title)
@@ -216,7 +246,7 @@ def _cut(text: str) -> str:
     return bare if len(bare) <= MAX_EXCHANGE else f"{bare[: MAX_EXCHANGE - 1].rstrip()}\u2026"
 
 
-def _chatgpt_messages(row: Row) -> Iterator[_Message | LeftOut]:
+def _chatgpt_messages(row: Row) -> Iterator[_Message | _Account | LeftOut]:
     """Yield the messages from the root to the current node, oldest first, and what else is said."""
     nodes = _with_parents(mapping_in(row.get("mapping")))
     number = text_of(row, "current_node")
@@ -226,7 +256,10 @@ def _chatgpt_messages(row: Row) -> Iterator[_Message | LeftOut]:
         path[number] = None
         number = text_of(mapping_in(nodes[number]), "parent")
     for number in reversed(path):
-        if item := _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
+        message = mapping_in(mapping_in(nodes[number]).get("message"))
+        if accounts := [*_chatgpt_account(message)]:
+            yield from accounts
+        elif item := _chatgpt_message(message):
             yield item
     for number in nodes.keys() - path.keys():
         if _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
@@ -240,8 +273,6 @@ def _chatgpt_message(message: Row) -> _Message | LeftOut | None:
     is_said = text_of(content, "content_type") in _SAID and text_of(message, "recipient") in _TO_ALL
     is_hidden = bool(metadata.get("is_visually_hidden_from_conversation"))
     text = _parts(parts)
-    if "context" in text_of(content, "content_type"):  # as of the person's settings, in each conversation
-        return LeftOut(_OF_ACCOUNT)
     if is_hidden or not is_said or role not in _PERSON | _AGENT:
         return LeftOut(_HIDDEN) if text or _is_filled(content) else None
     if role in _PERSON and not text:
@@ -249,6 +280,22 @@ def _chatgpt_message(message: Row) -> _Message | LeftOut | None:
     if text or not _is_filled(content):
         return _Message(role, text, time_in(message, "create_time")) if text else None
     return LeftOut("an answer without text")
+
+
+def _chatgpt_account(message: Row) -> Iterator[_Account]:
+    """Yield the texts of the settings of the account in a message, and what the program remembers of the person."""
+    content, at = mapping_in(message.get("content")), time_in(message, "create_time")
+    bare_texts = mapping_in(mapping_in(message.get("metadata")).get("user_context_message_data"))
+    if "context" in text_of(content, "content_type"):
+        for title, whole, bare in _OF_ACCOUNT:
+            if text := text_of(bare_texts, bare) or _fenced(text_of(content, whole)):
+                yield _Account(title, text, at)
+
+
+def _fenced(text: str) -> str:
+    """Return the text between the marks of code, if it has any: an instruction to the program stands before it."""
+    _, mark, rest = text.partition("```")
+    return (rest.rpartition("```")[0] or rest).strip() if mark else text
 
 
 def _is_filled(content: Row) -> bool:
@@ -362,16 +409,18 @@ def _memories(system: str, row: Row, name: str) -> Iterator[Item]:
                 yield _note(f"memory:{account}:{member}:{number}", content, title, "memory", at, name)
 
 
-def _note(number: str, text: str, title: str, category: str, at: str, name: str, kind: str = "note") -> Record:
+def _note(
+    number: str, text: str, title: str, category: str, at: str, name: str, kind: str = "note", system: str = CLAUDE
+) -> Record:
     return Record(
         "brain",
         "note",
-        f"{CLAUDE}:{number}",
+        f"{system}:{number}",
         text,
         title=title,
         category=category,
         created_at=at,
-        origin=filled({"system": CLAUDE, "id": number, "file": name}),
+        origin=filled({"system": system, "id": number, "file": name}),
         details={"note_type": kind},
     )
 

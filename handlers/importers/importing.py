@@ -19,7 +19,7 @@ from handlers.importers.records import (
     mapping_in,
     without_private,
 )
-from kernel.memories.import_records import KEPT, PARTS, UPDATED, Imported, Record, Remarks, Source
+from kernel.memories.import_records import GONE, KEPT, PARTS, UPDATED, Imported, Record, Remarks, Snapshot, Source
 from kernel.security.rules.secrets import find_secret, redact
 from kernel.store.long_work import Steps, begin_steps, count_step, run_steps
 from kernel.store.transaction import Tx
@@ -32,23 +32,36 @@ _BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small
 _BATCH_CHARACTERS = 64 << 10
 _EMPTY, _LARGE = "empty", "larger than a memory may be"
 _ALREADY, _ARCHIVED, _REPEATED = "already there", "archived", "repeated"
-_WITHOUT_TEXT = {"entity", "link", "relation", PARTS}
+_WITHOUT_TEXT = {"entity", "link", "relation", PARTS, GONE}
+_WITH_ABSENT = {"memory", "memory block", GONE}
+_NOT_HERE, _NO_MORE, _DELETED = "not in this source", "gone at the source", "deleted there"
+_GONE_BUT_EDITED = "gone at the source, and edited here since"
+_OF_ANOTHER = "kept, since another file brought them"
+_OF_DAMAGED = "kept, since parts of the source are damaged"
+_OF_OTHERS = "kept, since nothing is in it of an earlier import"
 _PLURALS = {"entity": "entities", "memory": "memories", "memory block": "memory blocks"}
 
 
 class _Tally(NamedTuple):
-    """The results of the records, the remarks on others, and the digests of all that were read."""
+    """The results of the records, the remarks on others, the digests of all that were read, and their dialects with
+    the programs that they come from, of which True are those with a memory that was here before.
+    """
 
     counts: Counter[str]
     remarks: Remarks
     seen: set[int]
+    programs: dict[tuple[str, str], bool]
 
 
-def run(open_: Open, source: Source) -> Steps[Imported]:
+def run(open_: Open, source: Source, *, is_export: bool = False) -> Steps[Imported]:
+    """Run an import; of a source that `is_export`, which holds all that its program has, memories that earlier ones
+    brought and it does not hold are archived.
+    """
+    snapshot = Snapshot(str(source.path.resolve()), source.into, set()) if is_export else None
     with ExitStack() as stack:
-        read = partial(_guarded, source, open_(source, stack))
+        read = partial(_guarded, source, open_(source, stack), snapshot)
         total = _count(source, read)
-        tally, batches = _Tally(Counter(), Remarks(), set()), _batches(read())
+        tally, batches = _Tally(Counter(), Remarks(), set(), {}), _batches(read())
         waiting: list[list[Item]] = []
         source.ahead.prepare = partial(_prepare, batches, waiting)
         tx = yield
@@ -56,12 +69,31 @@ def run(open_: Open, source: Source) -> Steps[Imported]:
         while True:
             _prepare(batches, waiting)
             if not waiting:
-                return _imported(tally)
+                break
             batch = waiting.pop()
             _take(tx, source, batch, tally)
             for _ in batch:
                 count_step(tx)
             tx = yield
+        for batch in _batches(iter(_absent(tx, source, snapshot, tally))) if snapshot else ():
+            _take(tx, source, batch, tally)
+            tx = yield
+        return _imported(tally)
+
+
+def _absent(tx: Tx, source: Source, snapshot: Snapshot, tally: _Tally) -> list[Item]:
+    """Return a record for each memory that is gone at the source; others that it does not hold are told alone."""
+    gone: list[Item] = []
+    for (dialect, program), is_shared in tally.programs.items():
+        find = source.find_absent.get(dialect)
+        for row in find(tx, snapshot._replace(is_shared=is_shared), program) if find else ():
+            if row.is_own and is_shared and not tally.remarks.damaged:
+                details = {"id": row.id}
+                gone.append(Record(dialect, GONE, row.id, "", place=source.into, title=row.title, details=details))
+            else:
+                why = _OF_ANOTHER if not row.is_own else _OF_DAMAGED if is_shared else _OF_OTHERS
+                tally.remarks.add(LeftOut(why, row.title), _NOT_HERE)
+    return gone
 
 
 def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequence[str]:
@@ -70,15 +102,19 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
     return [item.text for batch in waiting for item in batch if isinstance(item, Record) and item.kind == "memory"]
 
 
-def preview(open_: Open, tx: Tx, source: Source) -> Imported:
+def preview(open_: Open, tx: Tx, source: Source, *, is_export: bool = False) -> Imported:
     """Return the result that the import would have now; a transaction that only reads writes nothing."""
-    return run_steps(tx, run(open_, source))
+    return run_steps(tx, run(open_, source, is_export=is_export))
 
 
-def _guarded(source: Source, read: Read) -> Iterator[Item]:
+def _guarded(source: Source, read: Read, snapshot: Snapshot | None) -> Iterator[Item]:
     """Yield the records; a file that is missing, or a folder, is refused as a damaged file is."""
     try:
-        yield from (_placed(item, source.into) for item in read())
+        for item in read():
+            placed = _placed(item, source.into)
+            if isinstance(placed, Record) and snapshot is not None:
+                placed = placed._replace(details={**placed.details, "snapshot": snapshot})
+            yield placed
     except OSError as error:
         raise damaged(source.path.name, f"cannot be read: {error.strerror}") from None
 
@@ -113,13 +149,26 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
         for record, outcome in zip(records, source.take[dialect](tx, records), strict=True):
-            if record.kind == PARTS:
-                tally.counts.update({_ARCHIVED: int(outcome)} if outcome else {})
-            elif outcome == KEPT:
-                tally.remarks.add(LeftOut(KEPT, record.title))
-            else:
-                kind = UPDATED if outcome == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
-                tally.counts[kind if outcome else _ALREADY] += 1
+            _tell(record, outcome, tally)
+
+
+def _tell(record: Record, outcome: int | str, tally: _Tally) -> None:
+    """Count what has become of a record."""
+    is_gone = record.kind == GONE
+    if record.kind in _WITH_ABSENT and not record.details.get("may_scroll_out"):
+        program = record.dialect, str(record.origin.get("system", ""))
+        tally.programs[program] = tally.programs.get(program, False) or outcome is not True
+    if outcome == KEPT or (is_gone and not outcome):
+        reason = KEPT if not is_gone else _GONE_BUT_EDITED if outcome else _DELETED
+        tally.remarks.add(LeftOut(reason, record.title))
+    elif is_gone:
+        tally.counts[_ARCHIVED] += int(outcome)
+        tally.remarks.add(LeftOut(_NO_MORE, record.title or str(record.origin.get("id", ""))), _ARCHIVED)
+    elif record.kind == PARTS:
+        tally.counts.update({_ARCHIVED: int(outcome)} if outcome else {})
+    else:
+        kind = UPDATED if outcome == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
+        tally.counts[kind if outcome else _ALREADY] += 1
 
 
 def _screened(record: Item) -> Iterator[Item]:
@@ -185,7 +234,7 @@ def _is_repeated(record: Record, tally: _Tally) -> bool:
 
 def _identity(record: Record) -> tuple[Hashable, ...]:
     """Return a key by which the dialect takes records for the same; so a dry run counts as the import does."""
-    if record.dialect == "sessions":
+    if record.dialect == "sessions" and record.kind != GONE:
         return record.text, record.created_at
     return (record.details["ends"], record.title) if record.kind == "link" else (record.key,)
 

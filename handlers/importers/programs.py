@@ -35,7 +35,7 @@ from handlers.importers.records import (
 )
 from kernel.core.errors import Fault
 from kernel.engines.foreign_file import ExternalDatabase, open_external
-from kernel.memories.import_records import Record, Source
+from kernel.memories.import_records import GONE, Record, Source
 from kernel.memories.json_rows import Element
 
 CLAUDE_MEM, ENGRAM, MEMORY_SERVICE, MEM0 = "claude-mem", "engram", "mcp-memory-service", "mem0"
@@ -48,7 +48,6 @@ _CHUNKS = ("chunks/*.jsonl.gz", "chunks/*.jsonl", "chunks/*.json")
 _OLDER = LeftOut("repeated, or an older version")
 _A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there")
 _NO_TIME = "9" * 17  # of a deletion without a time, which is later than any
-_GONE = "deletion"  # the kind of a record that stands for a deleted memory: earlier versions of it are left out too
 
 
 class Program(NamedTuple):
@@ -113,8 +112,8 @@ def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Ite
             last[key] = max(last.get(key, 0), _rank(item, number))
     for number, item in enumerate(_export_items(program, parts, name)):
         if not isinstance(item, Record) or not _is_version(item) or last[_digest(item)] == _rank(item, number):
-            yield _told(item)
-        elif item.kind == _GONE:
+            yield item
+        elif item.kind == GONE:
             yield _DELETED
         else:
             yield _OLDER._replace(name=item.title or str(item.origin.get("id", "")))
@@ -124,14 +123,10 @@ def _is_version(item: Record) -> bool:
     return 0 < len(item.text.strip()) <= MAX_TEXT or item.kind != "memory"
 
 
-def _told(item: Item) -> Item:
-    return _DELETED if isinstance(item, Record) and item.kind == _GONE else item
-
-
 def _unless_deleted(row: Values, item: Record) -> Record:
     """Return the record of a row, of a deleted row one that only stands for the deletion."""
     deleted_at = time_in(row, "deleted_at") or item.updated_at or _NO_TIME
-    return item._replace(kind=_GONE, updated_at=deleted_at) if is_deleted(row) else item
+    return item._replace(kind=GONE, text="", updated_at=deleted_at) if is_deleted(row) else item
 
 
 def _digest(item: Record) -> int:
@@ -195,7 +190,7 @@ def _claude_mem_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     }
     for table in ("observations", "session_summaries", "user_prompts"):
         for row in database.rows(table, "id"):
-            yield _told(_claude_mem_item(table, row, name, platforms))
+            yield _claude_mem_item(table, row, name, platforms)
 
 
 def _claude_mem_items(element: Element, name: str) -> Iterator[Item]:
@@ -249,7 +244,7 @@ _ENGRAM_PLACED = (
 def _engram_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     for table in ("observations", *_PROMPTS):
         for row in database.rows(table, "id"):
-            yield from map(_told, _engram_items(Element(table, row, table), name))
+            yield from _engram_items(Element(table, row, table), name)
 
 
 def _engram_items(element: Element, name: str) -> Iterator[Item]:
@@ -286,7 +281,7 @@ def _engram_observation(row: Values, name: str) -> Record:
         origin=filled({"system": ENGRAM, "id": number or row.get("id"), "file": name}),
         details={
             "metadata": other_members(row, *_ENGRAM_PLACED),
-            **({"has_own_id": True} if number else {}),
+            **({"has_own_id": True, "has_no_session": not session} if number else {}),
         },
     )
     return _unless_deleted(row, item)
@@ -301,7 +296,7 @@ _SERVICE_PLACED = (
 
 def _service_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     for row in database.rows("memories", "id"):
-        yield from map(_told, _service_memory(row, name))
+        yield from _service_memory(row, name)
     for row in database.rows("memory_graph"):
         relation = clean_line(text_of(row, "relationship_type") or "related", 100)
         yield _service_link(text_of(row, "source_hash"), text_of(row, "target_hash"), relation, name, row)
@@ -415,14 +410,12 @@ def _mem0_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
             for row in rows
         ]
         last = rows[-1]
-        if events[-1][0] == "deleted" or last.get("is_deleted"):
-            yield _DELETED
-            continue
+        is_gone = events[-1][0] == "deleted" or bool(last.get("is_deleted"))
         yield Record(
             "brain",
-            "memory",
+            GONE if is_gone else "memory",
             f"{MEM0}:{number}",
-            text_of(last, "new_memory", "old_memory"),
+            "" if is_gone else text_of(last, "new_memory", "old_memory"),
             created_at=_when(rows[0]),
             updated_at=_when(last),
             origin={"system": MEM0, "id": number, "file": name},

@@ -64,5 +64,6 @@ DIALECT = Dialect(
         brief=brief,
         past=Past(past_sources),
         take=lazily("handlers.paths.intake:take"),
+        find_absent=lazily("handlers.paths.intake:find_absent"),
     ),
 )

@@ -4,24 +4,64 @@ import unicodedata
 from collections.abc import Sequence
 
 from handlers.paths.memories import INVISIBLE, SPACE, checked_size, index_text
-from kernel.memories.import_records import UPDATED, Record, outcome_of_change
+from kernel.memories.import_records import (
+    GONE,
+    KEPT,
+    UPDATED,
+    Absent,
+    Record,
+    Snapshot,
+    absent_of,
+    outcome_of_change,
+    snapshot_of,
+    source_of,
+)
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 _MAX_SEGMENT, _MAX_SEGMENTS = 60, 4
+_NO_LONGER = "no longer in its source"  # an operation of the history
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
-    """Adds the records whose path is free, and was always, and updates those that have changed in their source."""
-    return [_take(tx, record) for record in records]
+def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
+    """Adds the records whose path is free, and was always, updates those that have changed in their source, and drops
+    those that are gone there.
+    """
+    return [_drop_gone(tx, record) if record.kind == GONE else _take(tx, record) for record in records]
+
+
+def find_absent(tx: Tx, snapshot: Snapshot, _program: str) -> list[Absent]:
+    """Return the memories of earlier exports at the path of an export that it does not hold."""
+    rows = tx.each("paths.intake.all", str)
+    return absent_of(tx, SPACE, snapshot, ((path, path, hash(path) in snapshot.seen) for path in rows), is_other=False)
+
+
+def _drop_gone(tx: Tx, record: Record) -> int | str:
+    """Drops a memory that its source has no more, unless somebody edited it; returns how many."""
+    path = record.details["id"]
+    if outcome_of_change(tx, SPACE, path, "") != UPDATED:
+        return KEPT
+    if not tx.readonly:
+        before = tx.one("paths.memories.drop", str, path=path)
+        history.append(tx, SPACE, path, _NO_LONGER, before=before)
+        index.drop(tx, SPACE, path)
+    return 1
+
+
+def _was_dropped(tx: Tx, path: str) -> bool:
+    """Return whether somebody has deleted the memory at a path; an import may bring back what an import dropped."""
+    events = history.read(tx, SPACE, path)
+    return bool(events) and events[-1].operation != _NO_LONGER
 
 
 def _take(tx: Tx, record: Record) -> bool | str:
     path, size = path_of(record.place, record.key), checked_size(record.text)
+    if (snapshot := snapshot_of(record)) is not None:
+        snapshot.seen.add(hash(path))
     before = tx.one("paths.memories.content", str, path=path)
     if before is None:
-        outcome = not history.known(tx, SPACE, [path])
+        outcome = not _was_dropped(tx, path)
     else:
         outcome = before != record.text and outcome_of_change(tx, SPACE, path, record.text)
     if tx.readonly or outcome not in {True, UPDATED}:
@@ -34,7 +74,9 @@ def _take(tx: Tx, record: Record) -> bool | str:
     else:
         operation = "replaced"
         tx.run("paths.memories.replace", path=path, content=record.text, content_size=size, now=at)
-    history.append(tx, SPACE, path, operation, before=before, after=record.text, at=at, by=writer)
+    history.append(
+        tx, SPACE, path, operation, before=before, after=record.text, reason=source_of(record), at=at, by=writer
+    )
     index.put(tx, SPACE, path, index_text(path, record.text), origin=origin)
     return outcome
 

@@ -68,6 +68,7 @@ DIALECT = Dialect(
         past=Past(memories.past_sources, unrecorded=(graph.ENTITY_SPACE,), keeps_scope=True),
         tagged=memories.tagged,
         take=lazily("handlers.sessions.intake:take"),
+        find_absent=lazily("handlers.sessions.intake:find_absent"),
         session_space=memories.SPACE,
     ),
     settings=SETTINGS,

@@ -1,18 +1,29 @@
 """Takes memories of other programs into `sessions`: known by session, content and time, or by an id of their own."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from handlers.sessions import memories, removal, summary
 from kernel.core.text import json_text, stored_object
-from kernel.memories.import_records import UPDATED, Record
+from kernel.memories.import_records import (
+    GONE,
+    KEPT,
+    UPDATED,
+    Absent,
+    Record,
+    Snapshot,
+    absent_of,
+    outcome_of_change,
+    snapshot_of,
+    source_of,
+)
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 _NEVER = "~"  # sorts after every time, so that nothing is a duplicate: stored memories were left out before
 _SESSION = "imported"
-_REPLACED = "replaced by a later version"
+_REPLACED, _NO_LONGER = "replaced by a later version", "no longer in its source"
 
 
 class _Earlier(NamedTuple):
@@ -21,11 +32,32 @@ class _Earlier(NamedTuple):
     number: int
     id: int
     metadata: str
+    hash: str
 
 
-def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
-    """Adds the records that are not there, in the place of earlier versions; a read only says which these are."""
+class _Imported(NamedTuple):
+    """A memory of a program: where it is, and the members of the metadata that name its origin, as JSON."""
+
+    id: int
+    session: str
+    hash: str
+    summary: str
+    origin: str
+
+
+def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
+    """Adds the records that are not there, in the place of earlier versions, and deletes those that are gone in their
+    source; a read only says which these are.
+    """
+    new = iter(_take(tx, [record for record in records if record.kind != GONE]))
+    return [_delete_gone(tx, record) if record.kind == GONE else next(new) for record in records]
+
+
+def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     rows = [(_session(tx, record), memories.content_hash(record.text), record.created_at) for record in records]
+    for record, (session, digest, _) in zip(records, rows, strict=True):
+        if (snapshot := snapshot_of(record)) is not None:
+            snapshot.seen.update(_marks(session, digest, _origin(record)))
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -36,10 +68,11 @@ def take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
         writer = (memories.SPACE, *tx.call_context.writer[1:])
         for at, record in enumerate(records):
             if outcomes[at] == UPDATED:
-                removal.delete(tx, earlier[at].id, _REPLACED)
+                removal.delete(tx, earlier[at].id, _REPLACED, is_final=False)
             if outcomes[at]:
                 row = _row(tx, record)
-                memories.add(tx, row, _NEVER, index.Origin(writer, row.created_at, record.updated_at or row.created_at))
+                origin = index.Origin(writer, row.created_at, record.updated_at or row.created_at)
+                memories.add(tx, row, _NEVER, origin, source_of(record))
     return outcomes
 
 
@@ -47,8 +80,14 @@ def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int
     """Return the memories that are an earlier or later version of a record, by its number."""
     numbers = [at for at, record in enumerate(records) if new[at] and record.details.get("has_own_id")]
     rows = [(_session(tx, records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
-    rows_of_origin = tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else []
-    return {numbers[memory.number]: memory for memory in rows_of_origin}
+    earlier: dict[int, _Earlier] = {}
+    for memory in tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else ():
+        record, snapshot = records[numbers[memory.number]], snapshot_of(records[numbers[memory.number]])
+        # The position of a message is that of another one, if the source has lost earlier messages.
+        is_another = snapshot is not None and hash((_session(tx, record), memory.hash)) in snapshot.seen
+        if not is_another:
+            earlier[numbers[memory.number]] = memory
+    return earlier
 
 
 def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
@@ -60,8 +99,61 @@ def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
 
 
 def _origin_part(record: Record) -> str:
-    origin_fields = {name: record.origin[name] for name in ("system", "id", "exchange") if name in record.origin}
-    return f"{json_text(origin_fields).removesuffix('}')},"  # the name of a file follows
+    return f"{json_text(_origin_fields(record.origin)).removesuffix('}')},"  # the name of a file follows
+
+
+def _origin_fields(origin: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: origin[name] for name in ("system", "table", "id", "exchange") if name in origin}
+
+
+def _origin(record: Record) -> str:
+    """Return the members that name the origin of a record with an id of its own; empty for another."""
+    return json_text(_origin_fields(record.origin)) if record.details.get("has_own_id") else ""
+
+
+def _marks(session: str, digest: str, origin: str) -> list[int]:
+    return [hash((session, digest)), *([hash((session, origin))] if origin else [])]
+
+
+def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:
+    """Return the memories of a program that an export does not hold."""
+    return absent_of(tx, memories.SPACE, snapshot, _imported(tx, snapshot, program))
+
+
+def _imported(tx: Tx, snapshot: Snapshot, program: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the number and summary of each memory of a program, and whether an export holds it."""
+    part = f'"from":{json_text({"system": program}).removesuffix("}")}'
+    for row in tx.each("sessions.intake.imported", _Imported, part=part):
+        is_there = row.session == snapshot.into if snapshot.into else row.session.startswith(f"{program}:")
+        if is_there:
+            origin = json_text(_origin_fields(stored_object(row.origin)))
+            marks = [*_marks(row.session, row.hash, origin), hash(row.id)]
+            yield str(row.id), row.summary, not snapshot.seen.isdisjoint(marks)
+
+
+def _of_origin(tx: Tx, record: Record) -> Iterator[int]:
+    """Yield the memories of the origin of a record that were not changed after it, in any session if it names none."""
+    part, session = _origin_part(record), _session(tx, record)
+    if record.details.get("has_no_session"):
+        rows = tx.all("sessions.intake.of_origin", _Earlier, part=f'"from":{part}')
+    else:
+        rows = tx.all("sessions.intake.same_origin", _Earlier, rows=[(session, "", part)])
+    for row in rows:
+        if stored_object(row.metadata).get("from", {}).get("updated", "") <= record.updated_at:
+            yield row.id
+
+
+def _delete_gone(tx: Tx, record: Record) -> int | str:
+    """Deletes a memory that its source has no more, unless somebody edited it; returns how many."""
+    number = record.details.get("id")
+    numbers = [int(number)] if number else [*_of_origin(tx, record)]
+    if (snapshot := snapshot_of(record)) is not None:
+        snapshot.seen.update(map(hash, numbers))
+    if any(outcome_of_change(tx, memories.SPACE, str(number), "") != UPDATED for number in numbers):
+        return KEPT
+    for number in [] if tx.readonly else numbers:
+        removal.delete(tx, number, _NO_LONGER, is_final=False)
+    return len(numbers)
 
 
 def _row(tx: Tx, record: Record) -> memories.MemoryRow:

@@ -144,10 +144,12 @@ def remember(tx: Tx, request: Remember) -> Remembered:
     )
 
 
-def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) -> int | None:
+def add(
+    tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None, reason: str | None = None
+) -> int | None:
     """Stores a memory with its index document and mentions. Its id; None for a duplicate after `since`.
 
-    `origin` is that of a memory which was not written by the current call.
+    `origin` is that of a memory which was not written by the current call, `reason` that of the event in its history.
     """
     number = tx.one("sessions.memories.add", int, **row._asdict(), hash=content_hash(row.content), since=since)
     if number is None:
@@ -155,7 +157,7 @@ def add(tx: Tx, row: MemoryRow, since: str, origin: index.Origin | None = None) 
     words = extra_index_text(row)
     index.put(tx, SPACE, str(number), row.content, scope=row.session_id, words=words, origin=origin)
     at, by = (origin.created_at, origin.writer) if origin else (None, None)
-    history.append(tx, SPACE, str(number), "remembered", after=row.content, at=at, by=by)
+    history.append(tx, SPACE, str(number), "remembered", after=row.content, reason=reason, at=at, by=by)
     mentions = entity_extraction.extract_mentions(row.content)
     if mentions:
         tx.run("sessions.memories.add_mentions", memory_id=number, rows=mentions)

@@ -46,10 +46,13 @@ def forget_session_memory(tx: Tx, request: Forget) -> Forgotten:
     return Forgotten(request.id)
 
 
-def delete(tx: Tx, number: int, action: str) -> bool:
-    """Deletes a memory with the rows of the graph that come from it alone; False if there is none."""
+def delete(tx: Tx, number: int, action: str, *, is_final: bool = True) -> bool:
+    """Deletes a memory with the rows of the graph that come from it alone; False if there is none.
+
+    Unless it `is_final`, an import may bring the memory back.
+    """
     deletions = tx.all("sessions.removal.delete_memory", memories.Deleted, id=number)
-    graph.delete_of_memories(tx, record_deleted(tx, deletions, action))
+    graph.delete_of_memories(tx, record_deleted(tx, deletions, action, is_final=is_final))
     return bool(deletions)
 
 
@@ -72,13 +75,14 @@ def forget_session_observation(tx: Tx, request: ForgetObservation) -> Forgotten:
     return Forgotten(request.id)
 
 
-def record_deleted(tx: Tx, deletions: Sequence[memories.Deleted], action: str) -> list[int]:
+def record_deleted(tx: Tx, deletions: Sequence[memories.Deleted], action: str, *, is_final: bool = True) -> list[int]:
     """Takes deleted memories out of the index and the mentions, and into the history. Return their numbers."""
     for memory in deletions:
         index.drop(tx, memories.SPACE, str(memory.id))
     events = [(str(memory.id), memory.content, memories.deletion_reason(memory.session_id)) for memory in deletions]
     history.append_deleted(tx, memories.SPACE, action, events)
-    memories.keep_deleted(tx, deletions, action)
+    if is_final:
+        memories.keep_deleted(tx, deletions, action)
     numbers = [memory.id for memory in deletions]
     tx.run("sessions.removal.delete_mentions", memories=numbers)
     return numbers

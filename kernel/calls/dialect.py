@@ -11,7 +11,7 @@ from kernel.calls.tools import ArgumentError, Precheck, Reply, Result, Tool
 from kernel.core.errors import Fault
 from kernel.memories.briefing import Brief, KeepHandoff
 from kernel.memories.curation import Curation, ToolCall
-from kernel.memories.import_records import Export, Import, Take
+from kernel.memories.import_records import Export, FindAbsent, Import, Take
 from kernel.store.history import Past
 from kernel.store.transaction import Tx
 
@@ -89,7 +89,8 @@ class Memories(NamedTuple):
     key)` says how a person edits, forgets and follows a memory, if need be by one of the tools `curating`, which no
     list has; `compose(text, name)` is the call that adds a memory; `named(key, text)` are the keys of the memories of a
     space that the history of another names instead of their texts; `erase(tx, space, key)` deletes what a deleted one
-    leaves in tables of the dialect. `take(tx, records)` adds those of other programs.
+    leaves in tables of the dialect. `take(tx, records)` adds those of other programs,
+    and `find_absent(tx, snapshot, program)` returns those that an export of a program no longer holds.
     `brief(tx, project)` is for the start of a session in a project, and `keep_handoff(tx, handoff)` keeps the summary
     of a compacted session. `session_space` is the space whose scopes are sessions. `places` is the form of
     a place inside the dialect that a key can be held to (see `reach` in `sql/schema/tables.json`).
@@ -106,6 +107,7 @@ class Memories(NamedTuple):
     named: Callable[[str, str], Sequence[str]] | None = None
     erase: Callable[[Tx, str, str], None] | None = None
     take: Take | None = None
+    find_absent: FindAbsent | None = None
     brief: Brief | None = None
     keep_handoff: KeepHandoff | None = None
     session_space: str | None = None

@@ -61,8 +61,9 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
     with temporary_folder(config.home / "import") as copies:
         ahead = Ahead()
         take = {dialect.name: dialect.memories.take for dialect in app.DIALECTS if dialect.memories.take}
-        place = arguments.into
-        source = Source(arguments.path, password, context.settings, copies, take, ahead, place, arguments.strict)
+        absent = {dialect.name: find for dialect in app.DIALECTS if (find := dialect.memories.find_absent)}
+        place, is_strict = arguments.into, arguments.strict
+        source = Source(arguments.path, password, context.settings, copies, take, absent, ahead, place, is_strict)
         work = _preview if arguments.dry_run else partial(_import, alone)
         before = _newest_calls(config.file, context, 1)
         try:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -103,15 +103,60 @@ def shown(name: str) -> str:
 
 
 UPDATED, KEPT = "updated", "changed in the source, and edited here since"
-PARTS = "parts"
-"""The kind of a record with the keys of all parts of a file: what an import made of others is archived."""
+PARTS, GONE = "parts", "gone"
+"""The kind of a record with the keys of all parts of a file: what an import made of others is archived. And that of a
+record that its source has no more: it says that it is deleted there, or `details` has the `id` of the memory here.
+"""
 _IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
 Take = Callable[[Tx, Sequence[Record]], Sequence[int | str]]
 """Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing.
 
-A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it. Of PARTS it returns
-how many others are archived.
+A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it. Of PARTS and
+GONE it returns how many others are archived.
 """
+
+
+class Snapshot(NamedTuple):
+    """An export, which holds all that its program has: its path, the place chosen for its records, and the marks of the
+    records so far, which the dialects add that take them. It `is_shared` if any of them was here before.
+    """
+
+    path: str
+    into: str
+    seen: set[int]
+    is_shared: bool = False
+
+
+class Absent(NamedTuple):
+    """A memory that an earlier export brought and this one does not hold; `is_own` if that had the same path."""
+
+    id: str
+    title: str
+    is_own: bool
+
+
+FindAbsent = Callable[[Tx, Snapshot, str], Sequence[Absent]]
+"""Returns the memories in force of a program, by its name, that are not in an export; none if none of them is."""
+
+
+def snapshot_of(record: Record) -> Snapshot | None:
+    return record.details.get("snapshot")
+
+
+def source_of(record: Record) -> str | None:
+    """Return the path of the export that a record comes from, as the reason of its events in the history."""
+    snapshot = snapshot_of(record)
+    return f"from {snapshot.path}" if snapshot else None
+
+
+def absent_of(
+    tx: Tx, space: str, snapshot: Snapshot, rows: Iterable[tuple[str, str, bool]], *, is_other: bool = True
+) -> list[Absent]:
+    """Return those of the (key, title, seen) that are not seen; of other exports too, if this one shares some."""
+    others = [(key, shown(title)) for key, title, is_seen in rows if not is_seen]
+    own = history.of_reason(tx, space, [key for key, _ in others], f"from {snapshot.path}")
+    is_told = snapshot.is_shared and is_other
+    return [Absent(key, title, key in own) for key, title in others if is_told or key in own]
 
 
 def outcome_of_change(tx: Tx, space: str, key: str, text: str) -> bool | str:
@@ -147,6 +192,7 @@ class Source(NamedTuple):
     settings: Mapping[str, Any]
     copies: Path
     take: Mapping[str, Take] = _NONE
+    find_absent: Mapping[str, FindAbsent] = _NONE
     ahead: Ahead = Ahead()
     into: str = ""
     strict: bool = False

@@ -126,6 +126,11 @@ def known(tx: Tx, space: str, keys: Sequence[str]) -> set[str]:
     return set(tx.all("kernel.history.known", str, space=space, keys=keys))
 
 
+def of_reason(tx: Tx, space: str, keys: Sequence[str], reason: str) -> set[str]:
+    """Return those of the keys that have an event for this reason."""
+    return set(tx.all("kernel.history.of_reason", str, space=space, keys=keys, reason=reason))
+
+
 def forget(tx: Tx, space: str, key: str) -> None:
     tx.flush_deferred()
     tx.run("kernel.history.forget", space=space, key=key)

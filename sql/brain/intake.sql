@@ -28,6 +28,13 @@ WHERE
     )
 ORDER BY id;
 
+-- name: imported
+-- The active memories of a program: root, text and time.
+SELECT id, project_id, content, created_at
+FROM brain_memory
+WHERE db = :db AND status = 'active' AND source = :program
+ORDER BY id;
+
 -- name: known_links
 -- Rows are (id, source_type, source_id, target_type, target_id, relationship). Returns the ids of those whose link is
 -- there, under any id.

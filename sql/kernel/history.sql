@@ -40,6 +40,16 @@ SELECT value
 FROM json_each(:keys)
 WHERE EXISTS (SELECT 1 FROM history WHERE history.space = :space AND history.key = json_each.value);
 
+-- name: of_reason
+-- Those of the keys that have an event for this reason.
+SELECT value
+FROM json_each(:keys)
+WHERE
+    EXISTS (
+        SELECT 1 FROM history
+        WHERE history.space = :space AND history.key = json_each.value AND history.reason = :reason
+    );
+
 -- name: forget
 DELETE FROM history WHERE space = :space AND key = :key;
 

@@ -10,7 +10,7 @@ import pytest
 from kernel.calls.dispatch import Dispatch
 from kernel.server import app
 from tests.imports.harness import Shell
-from tests.imports.sources import json_file, text_files
+from tests.imports.sources import COGX_ROWS, ROWS, json_file, text_files, written
 
 EDITED = "changed in the source, and edited here since"
 # Of each kind: the file that changes, and those beside it.
@@ -167,3 +167,98 @@ def test_a_conversation_that_went_on_updates_its_exchanges(kind: str, shell: She
     if kind == "claude":
         both(shell, kind, conversation("Sencha."))
         assert active(shell) == ["Question: Which tea?\n\nAnswer: Sencha.\n\nOr Assam."]
+
+
+def rows_of(kind: str, numbers: list[int]) -> list[Any]:
+    """The rows of an export of this kind, under their numbers."""
+    rows = COGX_ROWS if kind == "cogx" else ROWS[kind]
+    return [rows[number] for number in numbers]
+
+
+def export(kind: str, folder: Path, numbers: list[int]) -> Path:
+    if kind != "cogx":
+        (folder / "export.json").write_text(written(kind, rows_of(kind, numbers)), encoding="utf-8")
+        return folder / "export.json"
+    manifest = json.dumps({"cogx_version": "0.1", "source_system": "zep"})
+    return text_files("cogx", {"manifest.json": manifest, "memories.jsonl": written(kind, rows_of(kind, numbers))})(
+        folder
+    )
+
+
+@pytest.mark.parametrize("kind", [*ROWS, "cogx"])
+def test_a_row_that_an_export_no_longer_holds_is_out_of_force(kind: str, shell: Shell, tmp_path: Path) -> None:
+    both(shell, kind, export(kind, tmp_path, [0, 1, 2]))
+    before = active(shell)
+    assert len(before) == 3
+    counts = both(shell, kind, export(kind, tmp_path, [0, 2]))
+    assert counts == {"archived": 1, "already there": 2}
+    assert active(shell) == [before[0], before[2]]
+    assert both(shell, kind, export(kind, tmp_path, [0, 2])) == {"already there": 2}
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert active(shell) == before
+    both(shell, kind, export(kind, tmp_path, [0, 2]))
+    both(shell, kind, export(kind, tmp_path, [0, 1, 2]))
+    assert active(shell) == before
+    shell.run("check")
+
+
+def test_rows_of_another_file_and_of_a_damaged_one_are_kept_and_named(shell: Shell, tmp_path: Path) -> None:
+    for name in ("old", "new", "bob"):
+        (tmp_path / name).mkdir()
+    both(shell, "mem0", export("mem0", tmp_path / "old", [0, 1]))
+    done = shell.bring_kind("mem0", export("mem0", tmp_path / "new", [0, 2]))
+    assert done["counts"] == {"memories": 1, "already there": 1, "left out": 0}
+    assert done["remarks"] == ["not in this source: 1 Fact 1.: kept, since another file brought them"]
+    bob = json_file("export.json", [{"id": "b", "memory": "Bob's."}])(tmp_path / "bob")
+    assert shell.bring_kind("mem0", bob)["remarks"] == []
+    others = json_file("export.json", [{"id": "c", "memory": "Cy's."}])(tmp_path / "bob")
+    remarks = shell.bring_kind("mem0", others)["remarks"]
+    assert remarks == ["not in this source: 1 Bob's.: kept, since nothing is in it of an earlier import"]
+    cut = tmp_path / "old" / "export.json"
+    cut.write_text('[{"id": "0", "memory": "Fact 0."}, {"id": "1", "mem', encoding="utf-8")
+    remarks = shell.bring_kind("mem0", cut)["remarks"]
+    assert "not in this source: 1 Fact 1.: kept, since parts of the source are damaged" in remarks
+    assert len(active(shell)) == 5
+
+
+def test_a_row_that_is_gone_but_was_edited_here_is_kept_and_named(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    both(shell, "mem0", export("mem0", tmp_path, [0, 1]))
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    number = next(line["row"]["id"] for line in lines if line.get("row", {}).get("content") == "Fact 1.")
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    assert caller(kernel.dispatch)("update_memory", db="core", id=number, content="Mine.").fault is None
+    kernel.store.close()
+    done = shell.bring_kind("mem0", export("mem0", tmp_path, [0]))
+    assert done["remarks"] == ["left out: 1 Mine.: gone at the source, and edited here since"]
+    assert active(shell) == ["Fact 0.", "Mine."]
+
+
+@pytest.mark.parametrize("kind", ["engram", "mem0", "mcp-memory-service", "claude-mem"])
+def test_a_deletion_that_another_file_tells_holds_for_what_is_here(kind: str, shell: Shell, tmp_path: Path) -> None:
+    both(shell, kind, export(kind, tmp_path, [0, 1]))
+    before = active(shell)
+    gone = {**rows_of(kind, [1])[0], "deleted_at": "2026-02-01T00:00:00Z"}
+    if kind == "mem0":
+        gone["state"] = "deleted"
+    (tmp_path / "later.json").write_text(written(kind, [gone, *rows_of(kind, [2])]), encoding="utf-8")
+    assert both(shell, kind, tmp_path / "later.json") == {"archived": 1, "memories": 1}
+    assert len(active(shell)) == 2
+    assert before[1] not in active(shell)
+    assert both(shell, kind, tmp_path / "later.json") == {"already there": 1, "left out": 1}
+
+
+def test_a_deletion_in_a_chunk_of_engram_holds_for_an_earlier_import(shell: Shell, tmp_path: Path) -> None:
+    row = {"sync_id": "o1", "session_id": "s", "content": "The port is 80.", "created_at": "2026-01-01T00:00:00Z"}
+    both(shell, "engram", json_file("a.json", {"observations": [row]})(tmp_path))
+    change = {"entity": "observation", "entity_key": "o1", "op": "delete", "occurred_at": "2026-01-02T00:00:00Z"}
+    assert both(shell, "engram", json_file("b.json", {"mutations": [change]})(tmp_path)) == {"archived": 1}
+    assert active(shell) == []
+
+
+def test_a_text_that_changed_back_is_in_force_again(shell: Shell, tmp_path: Path) -> None:
+    for text in ("Tea.", "Milk.", "Tea."):
+        row = {"sync_id": "o1", "session_id": "s", "content": text, "created_at": "2026-01-01T00:00:00Z"}
+        both(shell, "engram", json_file("a.json", {"observations": [row]})(tmp_path))
+        assert active(shell) == [text]

@@ -228,9 +228,10 @@ def test_a_memory_that_changed_in_mem0_is_updated_unless_it_was_edited_here(shel
     assert sorted(contents(shell, "brain_memory")) == ["Alice drinks black tea.", "The bus leaves at nine."]
     (edited,) = [row["id"] for row in rows(shell, "brain_memory") if "bus" in row["content"]]
     shell.run("edit", f"brain:core/{edited}", "--text", "The bus leaves at ten.")
-    file.write_text(json.dumps({"results": [{"id": "m2", "memory": "The bus leaves at noon."}]}))
+    same = {"id": "m1", "memory": "Alice drinks black tea."}
+    file.write_text(json.dumps({"results": [same, {"id": "m2", "memory": "The bus leaves at noon."}]}))
     again = shell.bring(file)
-    assert counted(again) == {"left out": 1}
+    assert counted(again) == {"already there": 1, "left out": 1}
     assert "changed in the source, and edited here since" in " ".join(again["remarks"])
     assert sorted(contents(shell, "brain_memory")) == ["Alice drinks black tea.", "The bus leaves at ten."]
 
@@ -466,14 +467,6 @@ def test_only_the_branch_that_was_kept_is_a_conversation_of_claude(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (
-            {"content_type": "user_editable_context", "user_profile": "I am Ada."},
-            "instructions and memories of the account",
-        ),
-        (
-            {"content_type": "model_editable_context", "model_set_context": "1. Tea"},
-            "instructions and memories of the account",
-        ),
         ({"content_type": "reasoning_recap", "content": "Thought for a second."}, "hidden, or of a tool"),
         ({"content_type": "multimodal_text", "parts": [{"asset_pointer": "x"}]}, "an answer without text"),
     ],
@@ -490,6 +483,38 @@ def test_content_of_chatgpt_without_text_is_told(
     done = shell.bring(json_file("conversations.json", value)(tmp_path))
     assert done["remarks"] == [f"left out: 1 T: {told}"]
     assert contents(shell) == ["Question: Tea?\n\nAnswer: Yes."]
+
+
+def test_settings_of_chatgpt_are_notes_of_which_the_newest_holds(shell: Shell, tmp_path: Path) -> None:
+    def conversation(number: int, **content: Any) -> dict[str, Any]:
+        kind = "user_editable_context" if "user_profile" in content else "model_editable_context"
+        settings = {"author": {"role": "user"}, "content": {"content_type": kind, **content}}
+        hidden = {"is_visually_hidden_from_conversation": True}
+        if "about" in content:
+            hidden["user_context_message_data"] = {"about_model_message": content.pop("about")}
+        question = {"author": {"role": "user"}, "content": {"parts": [f"Question {number}?"]}}
+        nodes = {
+            "a": {"children": ["b"], "message": {**settings, "metadata": hidden}},
+            "b": {"children": [], "message": question},
+        }
+        at = f"2026-01-0{number}T00:00:00Z"
+        return {"title": "T", "id": f"c{number}", "current_node": "b", "mapping": nodes, "create_time": at}
+
+    value = [
+        conversation(3, user_profile="The user said of themselves:\n```I am Ada.```", about="Answer in rhyme."),
+        conversation(1, user_profile="I am Bob.", user_instructions="Answer in rhyme."),
+        conversation(2, model_set_context="1. Drinks tea."),
+    ]
+    done = shell.bring(json_file("conversations.json", value)(tmp_path))
+    assert done["counts"] == {"memories": 3, "notes": 3, "already there": 0, "left out": 1}
+    assert done["remarks"] == ["left out: 1 ChatGPT: about the user: an older version"]
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    notes = {line["row"]["title"]: line["row"]["content"] for line in lines if line.get("table") == "brain_note"}
+    assert notes == {
+        "ChatGPT: about the user": "I am Ada.",
+        "ChatGPT: instructions": "Answer in rhyme.",
+        "Memory of ChatGPT": "1. Drinks tea.",
+    }
 
 
 def test_a_folder_of_an_unpacked_export_is_read_as_the_archive_is(shell: Shell, tmp_path: Path) -> None:

@@ -111,3 +111,13 @@ def test_the_system_prompt_and_other_members_of_an_old_agent_are_named(shell: Sh
     assert sorted(done["remarks"]) == [
         f"left out: 1 of the member {name}" for name in ("llm_config", "system", "tools")
     ]
+
+
+def test_a_talk_that_has_lost_its_beginning_keeps_what_was_imported(shell: Shell, tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Ok."}, {"role": "assistant", "content": "One."}]
+    more = [{"role": "user", "content": "Ok."}, {"role": "assistant", "content": "Two."}]
+    last = [{"role": "user", "content": "Ok."}, {"role": "assistant", "content": "Three."}]
+    shell.bring(talk(tmp_path / "a.af", *said, *more))
+    done = shell.bring(talk(tmp_path / "a.af", *more, *last))
+    assert done["counts"] == {"memories": 1, "repeated": 1, "already there": 2, "left out": 0}
+    assert [live(shell, text) for text in ("Ok.", "One.", "Two.", "Three.")] == [True] * 4

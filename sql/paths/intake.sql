@@ -1,0 +1,3 @@
+-- name: all
+-- The paths of all memories.
+SELECT path FROM paths_memory ORDER BY path;
