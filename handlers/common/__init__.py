@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from handlers.common import as_of, hooks
 from handlers.common.filters import SETTINGS
@@ -54,7 +55,7 @@ def _as_of_then(items: Sequence[ScoredDocument], request: Recall) -> Sequence[Sc
     """Return hits; those of a time in the past without the changes of a checkout since then."""
     if not request.as_of:
         return items
-    return [item._replace(document=item.document._replace(stale=None)) for item in items]
+    return [replace(item, document=replace(item.document, stale=None)) for item in items]
 
 
 def _signals(candidates: Candidates | None) -> list[str]:

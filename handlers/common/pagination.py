@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
@@ -136,8 +137,8 @@ def _days_old(listing: RankedResults, request: Recall, count: int) -> int | list
     if _is_whole_text(request) or not count:
         return UNSET
     today = date.fromisoformat(listing.now[:_DATE])
-    dates = (date.fromisoformat(item.document.updated_at[:_DATE]) for item in listing.items[:count])
-    ages = [(today - day).days for day in dates]
+    dates = [item.document.updated_at[:_DATE] for item in listing.items[:count]]
+    ages = [(today - day).days for day in map(date.fromisoformat, dates)]
     return ages if len(set(ages)) > 1 else ages[0]
 
 
@@ -182,7 +183,7 @@ def _signals(item: ScoredDocument) -> Signals:
 
 
 def _explained(item: ScoredDocument) -> Explained:
-    words, meaning, late, neighbours = (round(part, _DIGITS) for part in item.parts)
+    words, meaning, late, neighbours = (round(part, _DIGITS) for part in astuple(item.parts))
     return Explained(
         words, meaning, late, neighbours, round(item.recency, _DIGITS), item.alike, round(item.factor, _DIGITS)
     )

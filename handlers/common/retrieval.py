@@ -230,7 +230,8 @@ def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ran
     if not _needs_documents(query):
         ranking, distinct, below = _reranked(tx, query, candidates)
         first = _best_by_evidence(tx, query, ranking, count)
-        if not any(_is_quarantined(tx, query.request, item.document) for item in first):
+        flagged = [item.document for item in first if item.document.flag]
+        if not any(_is_quarantined(tx, query.request, document) for document in flagged):
             return Ranked(first, distinct, below)
     documents = _matching_documents(tx, query, candidates.docs.tolist())
     matching = [at for at, doc in enumerate(candidates.docs.tolist()) if doc in documents]

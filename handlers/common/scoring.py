@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from kernel.core.times import stored_time
 from kernel.search.index import Document, Parts, Scored
 
 _SECONDS_PER_DAY = 86_400.0
+_SCORE, _DOC = attrgetter("score"), attrgetter("document.doc")
 
 
-class ScoredDocument(NamedTuple):
+class ScoredDocument(Struct, frozen=True):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
     `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it.
@@ -43,8 +48,7 @@ def order(
 ) -> list[ScoredDocument]:
     """Scores the hits whose documents are given, best first; `leaders` maps near-duplicates to the first of them."""
     items = [_score(item, documents[item.hit.doc], rules) for item in hits if item.hit.doc in documents]
-    items.sort(key=_sort_key)
-    return _diversify(items, leaders, rules)
+    return _diversify(_best_first(items), leaders, rules)
 
 
 def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, count: int) -> int:
@@ -70,7 +74,7 @@ def _score(hit: Scored, document: Document, rules: OrderRules) -> ScoredDocument
         return ScoredDocument(hit.score, hit, document, hit.parts)
     whole = 1.0 + rules.recency
     fresh = rules.recency * recency(document.updated_at, rules.now, rules.half_life)
-    parts = Parts(*(part / whole for part in hit.parts))
+    parts = Parts(*[part / whole for part in astuple(hit.parts)])
     return ScoredDocument((hit.score + fresh) / whole, hit, document, parts, fresh / whole)
 
 
@@ -90,10 +94,10 @@ def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rule
         before = groups[leader] = groups.get(leader, -1) + 1
         # Squared, so that a flood of near-duplicates falls below other evidence soon after the first few.
         factor = min(1.0, rules.alike / (before + 1)) ** 2 if rules.alike else 1.0
-        diverse.append(item._replace(score=item.score * factor, alike=before, factor=factor) if before else item)
-    diverse.sort(key=_sort_key)
-    return diverse
+        diverse.append(replace(item, score=item.score * factor, alike=before, factor=factor) if before else item)
+    return _best_first(diverse)
 
 
-def _sort_key(item: ScoredDocument) -> tuple[float, int]:
-    return -item.score, item.document.doc
+def _best_first(items: list[ScoredDocument]) -> list[ScoredDocument]:
+    """Return the items by falling score; ties go to the older document."""
+    return sorted(sorted(items, key=_DOC), key=_SCORE, reverse=True)

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from handlers.common.scoring import ScoredDocument
 from kernel.core.lazy_regex import regex
 from kernel.search import index
@@ -102,16 +104,23 @@ def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None
     replaces = partial(_replaces, max(len(statement.subjects) for statement in every))
     for rule in (replaces, _is_asked_bare):
         for at, better in enumerate(statements):
-            earlier = enumerate(statements[:at])
-            first = next((place for place, other in earlier if allow(rule, better, other)), at)
+            if better is None:
+                continue
+            first = next(
+                (place for place, other in enumerate(statements[:at]) if other and allow(rule, better, other)), at
+            )
             if first < at:
                 statements.insert(first, statements.pop(at))
-                sequence.insert(first, sequence.pop(at)._replace(score=sequence[first].score))
+                sequence.insert(first, replace(sequence.pop(at), score=sequence[first].score))
     for at, older in enumerate(statements):
-        newer = next((statement for statement in statements[:at] if allow(replaces, statement, older)), None)
+        if older is None:
+            continue
+        newer = next(
+            (statement for statement in statements[:at] if statement and allow(replaces, statement, older)), None
+        )
         if newer is not None:
             document = newer.item.document
-            sequence[at] = sequence[at]._replace(newer=f"{document.space}/{document.key}")
+            sequence[at] = replace(sequence[at], newer=f"{document.space}/{document.key}")
     return sequence
 
 
@@ -119,14 +128,14 @@ def _allow(
     every: Sequence[_Statement],
     listed: dict[int, bool],
     rule: _Rule,
-    better: _Statement | None,
-    other: _Statement | None,
+    better: _Statement,
+    other: _Statement,
 ) -> bool:
     """Return whether a statement goes before another by a rule, and neither is in a list of more about the same thing.
 
     `listed` holds by document whether it is in one: each is looked at once, and only if a rule would move it.
     """
-    if better is None or other is None or not rule(better, other):
+    if not rule(better, other):
         return False
     for statement in (better, other):
         doc = statement.item.document.doc
@@ -162,7 +171,7 @@ def _statement(
         return None
     forms = _content_words(tx, text)
     numbers = _NUMBER.findall(text)  # 2 is none of 2.35
-    words = frozenset(stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers))
+    words = frozenset([stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers)])
     about = words & subjects
     if 2 * len(about) < len(subjects):
         return None
@@ -184,7 +193,7 @@ def _may_be_about(text: str, subjects: set[str]) -> bool:
     if not text.isascii():
         return True
     words = text.lower()
-    return 2 * sum(not stem.isascii() or (stem[:-_ENDING] or stem[:1]) in words for stem in subjects) >= len(subjects)
+    return 2 * sum([not stem.isascii() or (stem[:-_ENDING] or stem[:1]) in words for stem in subjects]) >= len(subjects)
 
 
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
@@ -203,21 +212,21 @@ def _is_moved(newer: _Statement, older: _Statement) -> bool:
     values = {*older.sequence} - older.subjects
     if older.sequence[0] not in newer.words or _RELATIONS.issuperset(older.forms[value] for value in values):
         return False
-    left = [at for value in values for at, word in enumerate(newer.sequence) if _is_form(word, value)]
-    if not all(any(_is_form(word, value) for word in newer.sequence) for value in values):
+    places = [_places(newer.sequence, value) for value in values]
+    if not all(places):
         return False
     if len(_POSSESSIVE.findall(newer.text)) > len(_POSSESSIVE.findall(older.text)):  # "Weber" and "Weber's clerk"
         return False
     is_other_number = any(map(str.isdigit, older.subjects - newer.subjects))
-    return not is_other_number and not {*newer.sequence[min(left) + 1 :]} <= {*older.sequence}
+    return not is_other_number and not {*newer.sequence[min(map(min, places)) + 1 :]} <= {*older.sequence}
 
 
-def _is_form(word: str, other: str) -> bool:
-    """Return whether two words are equal or, in a script that has no stemmer, forms of one name."""
-    if word == other or other.isascii():
-        return word == other
-    stem = min(_STEM_LETTERS, len(other) - 1)
-    return word[:stem] == other[:stem] and abs(len(word) - len(other)) <= _MOST_ENDING
+def _places(words: Sequence[str], name: str) -> list[int]:
+    """Return the positions of a word and, in a script that has no stemmer, of other forms of it."""
+    if name.isascii():
+        return [at for at, word in enumerate(words) if word == name]
+    stem, size = name[: min(_STEM_LETTERS, len(name) - 1)], len(name)
+    return [at for at, word in enumerate(words) if word.startswith(stem) and abs(len(word) - size) <= _MOST_ENDING]
 
 
 def _is_about_another(newer: _Statement, older: _Statement) -> bool:

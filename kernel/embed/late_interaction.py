@@ -66,11 +66,11 @@ def interaction(
     # Every distinct token is compared once: texts of one query share many of them.
     occurs = np.zeros(int(tokens.max()) + 1, np.bool_)
     occurs[tokens] = True
-    distinct = np.flatnonzero(occurs)
+    (distinct,) = occurs.nonzero()
     positions = np.empty(len(occurs), np.intp)
     positions[distinct] = np.arange(len(distinct))
     cosines = _cosines(vectors, weights, *token_vectors(distinct))
-    present, starts = positions.take(tokens), np.cumsum(sizes) - sizes
+    present, starts = positions.take(tokens), sizes.cumsum() - sizes
     for texts in _batches(sizes):
         # A row for each position, a column for each text.
         table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
@@ -108,7 +108,7 @@ def _batches(sizes: "Sizes") -> "Iterator[Ids]":
     """
     import numpy as np
 
-    batches: list[Any] = [np.flatnonzero(sizes)]
+    batches: list[Any] = [sizes.nonzero()[0]]
     while batches:
         texts = batches.pop()
         if len(texts) > 1 and int(sizes[texts].max()) * len(texts) > _BATCH_TOKENS:

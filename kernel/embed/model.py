@@ -143,7 +143,7 @@ class Embedder:
         import numpy as np
 
         _, vectors = self._loaded or self._load()
-        foreign = np.flatnonzero(vectors.are_foreign(b"".join(texts)))
+        (foreign,) = vectors.are_foreign(b"".join(texts)).nonzero()
         if not len(foreign):
             return np.zeros(len(texts), np.bool_)
         counts = self.counts(texts)

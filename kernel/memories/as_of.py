@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from kernel.core.lazy_numpy import Floats, np
 from kernel.search import passages, quarantine
 from kernel.search.bm25 import bm25, pack_tf
@@ -219,7 +221,7 @@ def _documents(tx: Tx, events: Sequence[_Events]) -> list[Document]:
     documents.sort(key=lambda document: position[document.doc])
     suspects = [Suspect(item.doc, item.space, item.key, item.text) for item in documents]
     rules = quarantine.rules_of(tx, suspects)
-    return [item._replace(flag=rule) for item, rule in zip(documents, rules, strict=True)]
+    return [replace(item, flag=rule) for item, rule in zip(documents, rules, strict=True)]
 
 
 def _dialect(space: str) -> str:

@@ -139,7 +139,7 @@ class VectorIndex:
         doc_ids = table.docs[: len(cosines)] if rows is None else table.docs[rows]
         if limit < len(cosines):
             best = _largest(cosines, limit)
-            best = np.concatenate([best, np.flatnonzero(members(doc_ids, also))]) if also else best
+            best = np.concatenate([best, members(doc_ids, also).nonzero()[0]]) if also else best
             doc_ids, cosines = doc_ids[best], cosines[best]
         return dict(zip(doc_ids.tolist(), cosines.clip(-1.0, 1.0).tolist(), strict=True))
 
@@ -259,7 +259,7 @@ class VectorTable:
             mask &= members(self.docs[:count], docs)
         if flags is not None:
             mask &= np.frombuffer(flags, np.bool_).take(self.docs[:count], mode="clip")
-        return count, np.flatnonzero(mask)
+        return count, mask.nonzero()[0]
 
     def _copy(self, room: int) -> "VectorTable":
         left = np.flatnonzero(self.partitions[: self.count])

@@ -75,7 +75,8 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
 
 def _filled(shares: Floats) -> Floats:
     """Return shares with the median, as in fusion, for candidates whose tokens were not compared."""
-    values = np.sort(shares[~np.isnan(shares)])
+    values = shares[~np.isnan(shares)]
+    values.sort()
     usual = values[len(values) // 2] if len(values) else _USUAL_SHARE
     return np.where(np.isnan(shares), usual, shares)
 

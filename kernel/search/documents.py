@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from kernel.search.partitions import Within, matching_partitions
 from kernel.store.transaction import Tx
 
@@ -10,7 +12,7 @@ _MAX_PREFILTERED = 2000  # documents; with more, searching first and filtering t
 END_OF_TIME = "~"  # sorts after every ISO 8601 time
 
 
-class Document(NamedTuple):
+class Document(Struct, frozen=True, gc=False):
     """One indexed memory; times are ISO 8601 UTC. `flag` is the injection rule its text matches, if any,
     and `stale` is a place in a checkout that it names and that has changed since.
     """

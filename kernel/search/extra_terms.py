@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
+from msgspec.structs import replace
+
 from kernel.core.lazy_regex import regex
 from kernel.search import word_forms
 from kernel.search.instructions import MARK, is_instruction
@@ -126,7 +128,7 @@ def query_terms(text: str, tokenize: Tokenize, *, spelled_otherwise: bool = True
     terms = {term.stem: term for term in query_words(words, tokenize(words), stop_words)}
     if spelled_otherwise and (names := " ".join(other_spellings(text))):
         for term in query_words(names, tokenize(names), stop_words):
-            terms.setdefault(term.stem, term._replace(derived=True))
+            terms.setdefault(term.stem, replace(term, derived=True))
     return [*terms.values(), *pair_terms(text), *short]
 
 

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kernel.core.lazy_numpy import Floats, Ids, np
 from kernel.search.confidence import strengths
 from kernel.search.hits import Candidates, Hit, candidates, positions
@@ -24,7 +27,7 @@ class Weights(NamedTuple):
     neighbours: float = 0.35
 
 
-class Parts(NamedTuple):
+class Parts(Struct, frozen=True, gc=False):
     """The contribution of each signal to a score."""
 
     words: float = 0.0
@@ -33,7 +36,7 @@ class Parts(NamedTuple):
     neighbours: float = 0.0
 
 
-class Scored(NamedTuple):
+class Scored(Struct, frozen=True):
     """A hit with its score in [0, 1], the sum of its parts, and its strength (see `strength`)."""
 
     score: float
@@ -58,20 +61,30 @@ class Fused(NamedTuple):
 
     def scored(self, count: int) -> list[Scored]:
         """Return the first `count` as records; `space`, `id` and `distance` of their hits are not set."""
-        evidence = zip(*(column[:count].tolist() for column in self.found.columns[:4]), strict=True)
-        hits = [
-            Hit(doc, "", "", _given(words), None, _given(meaning), _given(late))
-            for doc, words, meaning, late in evidence
+        columns = (*self.found.columns[:4], self.scores, self.parts, self.strengths)
+        return [
+            Scored(
+                score,
+                # NaN is not equal to itself.
+                Hit(
+                    doc,
+                    text_rank=words if words == words else None,
+                    similarity=meaning if meaning == meaning else None,
+                    late=late if late == late else None,
+                ),
+                Parts(*parts),
+                strength,
+            )
+            for doc, words, meaning, late, score, parts, strength in zip(
+                *[column[:count].tolist() for column in columns], strict=True
+            )
         ]
-        columns = (self.scores, self.parts, self.strengths)
-        rows = zip(hits, *(column[:count].tolist() for column in columns), strict=True)
-        return [Scored(score, hit, Parts(*parts), strength) for hit, score, parts, strength in rows]
 
 
 def preliminary_order(matches: Candidates, weights: Weights) -> Ids:
     """Return the positions of the candidates by BM25 and cosine only, best first; ties go to the older document."""
     scores = _scaled(matches.words, weights.words) + _scaled(matches.meaning, weights.meaning)
-    return np.argsort(-scores * _factors(matches), kind="stable")
+    return (-scores * _factors(matches)).argsort(kind="stable")
 
 
 def _factors(matches: Candidates) -> Floats | float:
@@ -90,7 +103,7 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
     words, meaning, late = np.array(evidence, np.float64).reshape(-1, 3).T
     matches = candidates(dict.fromkeys(by_doc, 0.0), {})._replace(words=words, meaning=meaning, late=late)
     ranking = fuse_candidates(matches, weights)
-    return [scored._replace(hit=by_doc[scored.hit.doc]) for scored in ranking.scored(len(hits))]
+    return [replace(scored, hit=by_doc[scored.hit.doc]) for scored in ranking.scored(len(hits))]
 
 
 def fuse_candidates(
@@ -111,7 +124,8 @@ def fuse_candidates(
     """
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
     unknown = np.isnan(matches.late)
-    known_late = np.sort(matches.late[~unknown])
+    known_late = matches.late[~unknown]
+    known_late.sort()
     late = np.where(unknown, known_late[len(known_late) // 2] if len(known_late) else 0.0, matches.late)
     parts = np.zeros((4, len(late)))
     for part, values, weight in zip(parts, (matches.words, matches.meaning, late), weights, strict=False):
@@ -133,7 +147,7 @@ def fuse_candidates(
     parts *= factors
     largest = max(1.0, float(scores.max(initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
-    order = np.argsort(-scores, kind="stable")
+    order = (-scores).argsort(kind="stable")
     parts /= total * largest
     return Fused(matches.take(order), scores[order], parts.T[order], strengths(matches, languages)[order])
 
@@ -173,7 +187,3 @@ def _scaled(values: Floats, weight: float) -> Floats:
     positive = np.fmax(values, 0.0)
     best = float(positive.max(initial=0.0))
     return positive * (weight / best) if best > 0 else positive
-
-
-def _given(value: Any) -> float | None:
-    return None if value != value else value

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from kernel.core.lazy_numpy import Array, Floats, Ids, np
 
 
-class Hit(NamedTuple):
+class Hit(Struct, frozen=True, order=True, gc=False):
     """Evidence for one document; None if a signal did not run or did not find it.
 
     `text_rank` is BM25, larger is better; `similarity` the cosine in [-1, 1]; `distance` the L2 distance of the unit
@@ -16,11 +18,11 @@ class Hit(NamedTuple):
     """
 
     doc: int
-    space: str
-    id: str
-    text_rank: float | None
-    distance: float | None
-    similarity: float | None
+    space: str = ""
+    id: str = ""
+    text_rank: float | None = None
+    distance: float | None = None
+    similarity: float | None = None
     late: float | None = None
 
 
@@ -64,7 +66,7 @@ class Candidates(NamedTuple):
 
     def take(self, at: Array | Sequence[int]) -> "Candidates":
         """Return the documents at these positions or of a mask."""
-        evidence = (column[at] for column in self.columns[1:])
+        evidence = [column[at] for column in self.columns[1:]]
         return Candidates(self.docs[at], *evidence, query=self.query)
 
     def joined(self, more: "Candidates") -> "Candidates":
@@ -75,13 +77,13 @@ class Candidates(NamedTuple):
 
     def sorted(self) -> "Candidates":
         """Return the same in rising order of their ids."""
-        return self.take(np.argsort(self.docs))
+        return self.take(self.docs.argsort())
 
 
 def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float], query: Reading = Reading()) -> Candidates:
     """Return the documents found by words, with their BM25, and those found by meaning, with their cosine."""
     docs, missing = sorted({*ranks, *cosines}), repeat(math.nan)
-    words, meaning = (np.fromiter(map(evidence.get, docs, missing), np.float64) for evidence in (ranks, cosines))
+    words, meaning = [np.fromiter(map(evidence.get, docs, missing), np.float64) for evidence in (ranks, cosines)]
     return Candidates(np.array(docs, np.int64), words, meaning, *np.full((4, len(docs)), math.nan), query=query)
 
 

@@ -21,10 +21,11 @@ from kernel.search.query import (
     partition_docs,
     partition_query,
     partition_term,
+    query_words,
 )
 from kernel.search.spellings import value_of
 from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
-from kernel.search.word_forms import as_written
+from kernel.search.word_forms import as_written, query_forms
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
@@ -135,7 +136,9 @@ def content_words(tx: Tx, text: str) -> dict[str, str]:
     """Return the stems of a short text without stop words, each with its word in small letters."""
     cache: SearchCache = tx.context.search_cache
     last_text, terms = cache.last_query
-    if last_text != text or len(terms) == _MAX_TERMS_READ:
+    if text.isascii():  # in half of the time: parts of names are in no text as words
+        terms = query_words(text, tx.tokenize(text.replace("\0", " ")), query_forms(text).stop_words)
+    elif last_text != text or len(terms) == _MAX_TERMS_READ:
         terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
     return {term.stem: term.surface.lower() for term in terms if not term.derived}
 

@@ -33,7 +33,7 @@ class SeenPage(NamedTuple):
 
     def contains(self, space: str, key: str) -> bool:
         """Return whether a page has shown this memory."""
-        return _key_digest(space, key) in self.digests
+        return _digest(f"{space}/{key}", _DIGEST_BYTES) in self.digests
 
     def existed(self, doc: int, created_at: str) -> bool:
         """Return whether a memory existed when the first page was made."""
@@ -45,7 +45,7 @@ def encode_cursor(page: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -
 
     `query` stands for everything the list depends on; the cursor is valid for the same query only.
     """
-    digests = page.digests.union(_key_digest(space, key) for space, key in keys)
+    digests = page.digests.union([_digest(f"{space}/{key}", _DIGEST_BYTES) for space, key in keys])
     if len(digests) > MAX_SEEN:
         return None
     header = _digest(query, _QUERY_DIGEST_BYTES) + page.last.to_bytes(_ID_BYTES, "big") + _pack_time(page.since)
@@ -80,10 +80,6 @@ def _pack_time(time: str) -> bytes:
 
 def _unpack_time(data: bytes) -> str:
     return iso(EPOCH + int.from_bytes(data, "big") * _MILLISECOND)
-
-
-def _key_digest(space: str, key: str) -> bytes:
-    return _digest(f"{space}/{key}", _DIGEST_BYTES)
 
 
 def _digest(text: str, length: int) -> bytes:

@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from kernel.core.lazy_regex import regex
 from kernel.search.bm25 import COMMON_TERM_SHARE
 from kernel.search.partitions import SMALL_PARTITION_DOCS
@@ -40,7 +42,7 @@ _CJK_RUN = regex(f"[{_CJK}]+")
 _WORD = regex(r"[^\W_]+")
 
 
-class Term(NamedTuple):
+class Term(Struct, frozen=True, gc=False):
     """One query term: its stem in the index, its surface form as typed, and whether it matches as a prefix."""
 
     stem: str
@@ -157,7 +159,7 @@ def candidate_queries(
     rare = _rare(useful, {stem: rows * within.share for stem, rows in frequency.items()}, RARE_ROWS * factor)
     max_rows = max(MAX_RANKED_ROWS * factor, limit)
     queries: list[RowQuery] = []
-    if sum(frequency.get(term.stem, 0) for term in rare) * within.share <= MAX_RANKED_ROWS * factor:
+    if sum([frequency.get(term.stem, 0) for term in rare]) * within.share <= MAX_RANKED_ROWS * factor:
         queries.append(_row_query(within, rare if len(rare) < len(useful) else [], useful, max_rows, 1))
     else:
         depths = range(_conjunction_size(useful, frequency, total, within.share, limit), 0, -1)
@@ -226,11 +228,12 @@ def _row_query(
     until: int,
     operator: str = " OR ",
 ) -> RowQuery:
-    first = _all_of(_partition_clause(within.partitions), _term_clause(selecting, operator))
-    expression = _all_of(first, _term_clause(terms))
-    further = _term_clause(terms[len(selecting) :])
+    words, size = _quoted(terms), len(selecting)  # the terms that select are the first
+    first = _all_of(_partition_clause(within.partitions), _clause(words[:size], operator))
+    expression = _all_of(first, _clause(words))
+    further = _clause(words[size:])
     expressions = (first, _all_of(first, further))[: 2 if further else 1] if selecting else (expression,)
-    return RowQuery(expression, len(within.partitions) + len(selecting), limit, until, expressions)
+    return RowQuery(expression, len(within.partitions) + size, limit, until, expressions)
 
 
 def _conjunction_size(terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: float, limit: int) -> int:
@@ -244,16 +247,23 @@ def _conjunction_size(terms: Sequence[Term], frequency: Mapping[str, int], total
 
 
 def _all_of(*clauses: str) -> str:
-    return " AND ".join(clause for clause in clauses if clause)
+    return " AND ".join(filter(None, clauses))
 
 
 def _partition_clause(partitions: Sequence[int]) -> str:
     return f"place : ({' OR '.join(map(partition_term, partitions))})" if partitions else ""
 
 
-def _term_clause(terms: Sequence[Term], operator: str = " OR ") -> str:
-    words = operator.join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)
-    return f"{{text grams}} : ({words})" if words else ""
+def _term_clause(terms: Sequence[Term]) -> str:
+    return _clause(_quoted(terms))
+
+
+def _quoted(terms: Sequence[Term]) -> list[str]:
+    return [quote(term.surface) + ("*" if term.prefix else "") for term in terms]
+
+
+def _clause(words: Sequence[str], operator: str = " OR ") -> str:
+    return f"{{text grams}} : ({operator.join(words)})" if words else ""
 
 
 def _rare(terms: Sequence[Term], frequency: Mapping[str, float], limit: int) -> list[Term]:

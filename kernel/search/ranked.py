@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kernel.search import index
 from kernel.store.transaction import Tx
 
@@ -34,4 +36,4 @@ def _with_keys(tx: Tx, hits: Sequence[index.Scored]) -> list[index.Scored]:
     """Return the same with the space and the key of each document."""
     keys = {row.doc: row for row in tx.all("kernel.index.keys_of", index.Key, ids=[hit.hit.doc for hit in hits])}
     pairs = [(hit, keys[hit.hit.doc]) for hit in hits if hit.hit.doc in keys]
-    return [hit._replace(hit=hit.hit._replace(space=row.space, id=row.key)) for hit, row in pairs]
+    return [replace(hit, hit=replace(hit.hit, space=row.space, id=row.key)) for hit, row in pairs]

@@ -73,12 +73,12 @@ class NearDuplicates:
         """Groups these documents with each other and with those that are compared, which they become too."""
         positions = self._compared = np.concatenate([self._compared, rows])
         begin, similar = len(positions) - len(rows), self._similar(rows)
-        for at in np.flatnonzero(similar.sum(axis=1) > 1).tolist():
+        for at in (similar.sum(axis=1) > 1).nonzero()[0].tolist():
             position = int(positions[begin + at])
             before = self._leaders[:position]
             is_leader = np.zeros(position, np.bool_)
             is_leader[before[positions[: begin + at][similar[at, : begin + at]]]] = True
-            members = np.flatnonzero(is_leader[before])
+            members = is_leader[before].nonzero()[0]
             if len(members):
                 self.ranks[self.docs[position]] = len(members)
                 self._leaders[members] = self._leaders[position] = members[0]
@@ -192,7 +192,7 @@ def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _
     """
     places = [at for at, tokens in enumerate(pool.tokens) if tokens]
     shares = embedder.interaction(query.whole.tokens, [pool.tokens[at] for at in places], opening, query.subject)
-    late, exact, near = (values.copy() for values in matches.columns[3:6])
+    late, exact, near = matches.late.copy(), matches.exact.copy(), matches.near.copy()
     # Near-duplicates say the same, so that they are no further chance to be like a query.
     documents = matches.query.documents * len(pool.tokens) // max(len(pool.tokens), len(pool.duplicates.docs), 1)
     reading = matches.query._replace(words=query.words, documents=documents, is_request=query.is_request)
@@ -277,7 +277,7 @@ def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     mask = (words > 0) & missing & ~np.isnan(matches.meaning[at])
     high = words >= _HIGH_SHARE * words.max(initial=0.0)
     left, picks = passages.MOST_BYTES, list[int]()
-    for number in np.flatnonzero(mask).tolist():
+    for number in mask.nonzero()[0].tolist():
         size, beside, _ = pool.sizes[number].tolist()
         is_unseen = size > passages.READ_CHARS or (beside and high[number])
         if is_unseen and size + beside <= left and len(picks) < passages.MOST:
@@ -320,13 +320,10 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool
 
 
 def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
-    def row(*values: Any) -> Any:
-        return values
-
     if not tx.is_limited:
-        return tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
+        return tx.rows("kernel.rerank.pool", ids=docs.tolist(), model=model)
     with tx.held_to(None):  # for each document it would ask for five others whether they are in reach
-        rows = tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
+        rows = tx.rows("kernel.rerank.pool", ids=docs.tolist(), model=model)
     if not tx.sees_parts:
         return rows
     around = {row[at] for row in rows for at in _NEIGHBOURS}
@@ -352,7 +349,7 @@ def _neighbour_share(pool: _Pool, neighbours: Ids, units: Matrix, windows: Ids, 
     docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), neighbours])
     if not len(docs):
         return 0.0
-    rising = np.argsort(docs)
+    rising = docs.argsort()
     at = positions(docs[rising], windows)
     coherence = _coherence(np.concatenate([pool.duplicates.units, units]), np.where(at < 0, at, rising.take(at)))
     return float(np.interp(coherence, coherent, (0.0, 1.0, 1.0, 0.0)))
@@ -369,8 +366,8 @@ def _coherence(units: Matrix, windows: Ids) -> float:
     has_neighbour = (around >= 0).astype(np.float32)
     middle, neighbours = units[windows[:, 2]], units[around] * has_neighbour[:, :, None]
     # By side: the cosines of each document and its neighbour, and of all documents with a neighbour and all neighbours.
-    own, counts = np.einsum("ik,isk->s", middle, neighbours), has_neighbour.sum(axis=0)
-    every = np.einsum("sk,sk->s", has_neighbour.T @ middle, neighbours.sum(axis=0))
+    own, counts = (middle[:, None] @ neighbours.swapaxes(1, 2)).sum(axis=(0, 1)), has_neighbour.sum(axis=0)
+    every = ((has_neighbour.T @ middle) * neighbours.sum(axis=0)).sum(axis=1)
     sides = counts > 1
     if not sides.any():
         return 0.0

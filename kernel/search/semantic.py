@@ -66,16 +66,12 @@ def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> tuple[Ids, Matrix]:
     """Return the documents of these that have a vector, each once, and a row for each: its vector scaled to unit
     length.
     """
-
-    def row(*values: Any) -> Any:
-        return values
-
     cache: SearchCache = tx.context.search_cache
     last = cache.last_ids(tx)
     in_memory = cache.vectors.unit_vectors(docs, last.vector) if _is_loaded(tx, model, last) else None
     if in_memory is not None:
         return in_memory
-    rows = tx.all("kernel.semantic.vectors", row, ids=docs, model=model) if docs else []
+    rows = tx.rows("kernel.semantic.vectors", ids=docs, model=model) if docs else []
     row_docs, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
     codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
     return np.array(row_docs, np.int64), codes * np.array(scales, np.float32)[:, None]

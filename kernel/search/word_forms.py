@@ -86,8 +86,9 @@ def stems(text: str) -> list[str]:
 
 def query_forms(text: str) -> QueryForms:
     """Return the same of a query, with the words by which it does not search."""
-    words = _words(text)
     stop_words = set[str]()
+    if not (words := _words(text)):
+        return QueryForms([], stop_words)
     for language in {language for language, _ in words}:
         own = _STOP_WORDS.get(language, ())
         stop_words.update(map(private, own) if language in _WITH_VOWEL_SIGNS else own)
@@ -102,11 +103,15 @@ def compound_stems(word: str) -> set[str]:
 def subject_of(text: str) -> str:
     """Return a query without its function words; all of it if it has no others."""
     foreign = query_forms(text).stop_words
-    stop_words = STOP_WORDS | foreign
     plain = text if text.isascii() else _KOREAN_FUNCTION_WORDS.sub(" ", CJK_FUNCTION_WORDS.sub(" ", text))
     plain = _ELISION.sub(" ", plain) if foreign else plain
     words = [(word, word.strip(_AROUND_WORDS).lower()) for word in plain.split()]
-    return " ".join([word for word, bare in words if not _is_among(stop_words, bare)]) or text
+    return (
+        " ".join(
+            [word for word, bare in words if bare not in STOP_WORDS and not (foreign and _is_among(foreign, bare))]
+        )
+        or text
+    )
 
 
 def _is_among(stop_words: Container[str], word: str) -> bool:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -185,6 +185,9 @@ class Tx:
     def all(self, query: str, row: Row[R], /, **params: object) -> list[R]:
         return [row(*values) for values in self._execute(query, params, self._run).fetchall()]
 
+    def rows(self, query: str, /, **params: object) -> list[tuple[Any, ...]]:
+        return self._execute(query, params, self._run).fetchall()
+
     def ask(self, query: str, row: Row[R], /, **params: object) -> Callable[[], list[R]]:
         """Return a function that returns every row of `query`, as it is now: the next statements may go with it."""
         rows = self._execute(query, params, self._engine.ahead)
@@ -229,8 +232,10 @@ class Tx:
     def embedding_model(self) -> tuple[str, int] | None:
         """Return identity and dimensions of the configured model; None without a model, or if it cannot be read."""
         embedder = self.context.embedder
-        with suppress(OSError, ValueError):
+        try:
             return embedder and (embedder.identity, embedder.dimensions)
+        except (OSError, ValueError):
+            return None
 
     def preload(self, vectors: "Mapping[str, Embedding]") -> None:
         """Adds embeddings computed before the transaction began."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from kernel.search.fusion import fuse, fuse_candidates, preliminary_order
 from kernel.search.hits import Candidates
@@ -52,7 +53,7 @@ def test_scores_are_sorted_sums_of_parts_between_0_and_1(
         assert sorted(one.hit.doc for one in found) == [hit.doc for hit in hits]
         assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
         assert all(0 <= one.score <= 1 for one in found)
-        assert [sum(one.parts) for one in found] == pytest.approx([one.score for one in found])
+        assert [sum(astuple(one.parts)) for one in found] == pytest.approx([one.score for one in found])
 
 
 @given(HITS, WEIGHT, WEIGHT)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kernel.core.config import MODEL
 from kernel.embed.model import Embedder
@@ -103,7 +104,7 @@ def test_hit_has_bm25_rank_cosine_and_l2_distance(store: IndexedStore) -> None:
         hit, similarity = hits[str(key)], cosine("cat on a mat", text)
         near: Any = pytest.approx(similarity, abs=1e-3)
         far: Any = pytest.approx(math.sqrt(2 - 2 * similarity), abs=1e-3)
-        assert hit._replace(text_rank=None) == Hit(
+        assert replace(hit, text_rank=None) == Hit(
             key + 1,
             "docs",
             str(key),
@@ -161,7 +162,7 @@ def test_without_a_model_search_is_lexical_and_nothing_is_embedded(lexical_store
 
     (hit,) = lexical_store.search("cat")
 
-    assert hit._replace(text_rank=None) == Hit(1, "docs", "0", None, None, None, None)
+    assert replace(hit, text_rank=None) == Hit(1, "docs", "0", None, None, None, None)
     assert lexical_store.search("cat", lexical=False) == []
     assert lexical_store.reader.values("SELECT count(*) FROM doc_vector") == [(0,)]
 
@@ -654,7 +655,8 @@ def test_order_is_independent_of_signal_scale_and_hit_order(
     hits: list[Hit], text: int, meaning: int, random: Any
 ) -> None:
     scaled = [
-        found._replace(
+        replace(
+            found,
             text_rank=None if found.text_rank is None else found.text_rank * 2.0**text,
             similarity=None if found.similarity is None else found.similarity / 2.0**meaning,
         )

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import astuple
+
 from kernel.search import index
 from kernel.server.app import Kernel
 from tests.conftest import Call, Clock, everything
@@ -15,7 +17,7 @@ def provenance(kernel: Kernel) -> dict[str, tuple[str, ...]]:
 
     def read(tx: Any) -> dict[str, tuple[str, ...]]:
         keys = [(space, key) for _, space, key, *_ in everything(kernel)["doc"]]
-        return {doc.key: doc[5:10] for doc in index.documents(tx, index.doc_ids(tx, keys)).values()}
+        return {doc.key: astuple(doc)[5:10] for doc in index.documents(tx, index.doc_ids(tx, keys)).values()}
 
     return kernel.store.read_sync(read)
 
