@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load crowd peers clients agents plugin \
+.PHONY: help run test test-rest .tests-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load crowd peers clients agents plugin \
 	quality probes conformance docs hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -28,7 +28,7 @@ LONG = -o faulthandler_timeout=0
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 # Else every process of a test compiles the whole program again where the caller turns bytecode off.
-test test-rest lint: export PYTHONDONTWRITEBYTECODE :=
+test .tests-rest lint .rules: export PYTHONDONTWRITEBYTECODE :=
 
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
 	@exec $(VENV)/quipu serve $(ARGS)
@@ -36,14 +36,14 @@ run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (AR
 test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/store narrows them)
 	@$(call again,$(IN_MEMORY) $(VENV)/python -m pytest -m quick --hypothesis-profile=short $(QUICK_FOLDERS),-n logical --dist worksteal)
 
-test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
+test-rest: .tests-rest .style .rules types conformance ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
+
+.tests-rest: .venv/.ok .venv-clients/mcp-v1/.ok
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
 	@$(call again,$(REST),-n logical --dist worksteal)
-	@$(MAKE) lint
-	@$(MAKE) types
-	@$(MAKE) conformance
 
-test-all: test test-rest test-ui ## everything
+test-all: test .tests-rest .venv-node/.ok ## everything; the browser leaves a core to the checks
+	@$(MAKE) test-ui & ui=$$!; $(MAKE) .style .rules types conformance; checks=$$?; wait $$ui && exit $$checks
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest $(LONG) -m extras
@@ -115,22 +115,23 @@ faults: .venv/.ok ## inject every fault and abuse at full length and print what 
 
 check: lint types test ## all but the slow tests
 
-lint: .venv/.ok .venv-node/.ok ## check the format, the rules of the house, and the types of the product
-	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
-	@$(VENV)/ruff check --quiet .
+lint: .style .venv-node/.ok ## check the format, the rules of the house, and the types of the product
 	@$(MAKE) --jobs=2 .types .rules
 
 types: .venv/.ok .venv-node/.ok ## check the types of everything, tests included, and of the product on Windows
 	@$(MAKE) --jobs=2 .types-all .types-windows
 
-.PHONY: types .types .types-all .types-windows .rules
+.PHONY: types .style .types .types-all .types-windows .rules
+.style: .venv/.ok
+	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
+	@$(VENV)/ruff check --quiet .
 .types:
 	@$(NODE) $(VENV)/pyright --warnings --threads 2 kernel handlers
 .types-all:
 	@$(NODE) $(VENV)/pyright --warnings
 .types-windows:
 	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
-.rules:
+.rules: .venv/.ok
 	@$(VENV)/python -m pytest -q -m rules -n 0 tests/unit/test_architecture.py
 
 cover: .venv/.ok ## run the tests and report what they did not reach
