@@ -104,7 +104,7 @@ def _worded(words: str, now: datetime) -> datetime | None:
         if match := _HOUR.fullmatch(words):
             words, hour = match[1] or "today", time(int(match[2]), int(match[3]))
         day = _day(words, now.date()) or _date(words.replace("/", "-"), now.date())
-    except ValueError:  # such as the 31st of June
+    except (ValueError, OverflowError):  # such as the 31st of June, and days before the year 1
         return None
     return day and datetime.combine(day, hour)
 
