@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
+from msgspec import Struct
+
 from handlers.importers.records import LeftOut, damaged, left_out, shown
 from handlers.importers.text_files import files_below, opened
 from kernel.core.checkout import LINK
@@ -49,6 +51,15 @@ class Part(NamedTuple):
 
     name: str
     open: Callable[[], IO[bytes]]
+
+
+class _Sizes(Struct):
+    """The members of an archive so far, and their bytes."""
+
+    archive: str
+    members: int = 0
+    total: int = 0
+    largest: int = 0
 
 
 def parts_of(source: Source, stack: ExitStack) -> list[Part | LeftOut]:
@@ -105,9 +116,9 @@ def _unpacked(part: Part, source: Source) -> IO[bytes]:
     copy = source.copies / f"part-{hash(part.name):x}"
     with file, gzip.open(file) as whole, copy.open("wb") as target:
         try:
+            sizes = _Sizes(part.name or source.path.name)
             while chunk := whole.read(_COPY_BYTES):
-                target.write(chunk)
-                _check_sizes(part.name or source.path.name, [target.tell()])
+                _grow(sizes, target.write(chunk))
         except UNREADABLE as error:
             raise damaged(part.name or source.path.name, f"cannot be unpacked: {error}") from None
     return copy.open("rb")
@@ -132,8 +143,9 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
         members = archive.infolist()
     except UNREADABLE as error:
         raise damaged(path.name, f"is no ZIP archive that can be read: {error}") from None
-    _check_sizes(path.name, [info.file_size for info in members])
+    sizes = _Sizes(path.name)
     for info in members:
+        _add(sizes, info.file_size)
         _check_name(path.name, info.filename)
     if members and all(info.flag_bits & _ENCRYPTED for info in members if not info.is_dir()):
         raise damaged(path.name, "is encrypted")
@@ -242,32 +254,30 @@ def unpack_tar(path: Path, target: Path) -> Path:
 
 def _check_headers(path: Path) -> None:
     """Read the headers alone: tarfile takes the size in a header for granted."""
-    sizes: list[int] = []
+    sizes = _Sizes(path.name)
     with gzip.open(path) as file:
         while len(head := file.read(_BLOCK)) == _BLOCK and head.strip(b"\0"):
             digits = head[124:136].strip(b" \0")
             if not digits.isdigit():
-                raise damaged(path.name, f"its member {len(sizes) + 1} has no size that is read")
-            sizes.append(int(digits, 8))
-            if head[156:157] in _LONG_KINDS and sizes[-1] > _MAX_LONG_BYTES:
-                raise damaged(path.name, f"its member {len(sizes)} has a name of {sizes[-1]} bytes")
-            _check_sizes(path.name, sizes)
-            file.seek(-(-sizes[-1] // _BLOCK) * _BLOCK, os.SEEK_CUR)
+                raise damaged(path.name, f"its member {sizes.members + 1} has no size that is read")
+            size = int(digits, 8)
+            _add(sizes, size)
+            if head[156:157] in _LONG_KINDS and size > _MAX_LONG_BYTES:
+                raise damaged(path.name, f"its member {sizes.members} has a name of {size} bytes")
+            file.seek(-(-size // _BLOCK) * _BLOCK, os.SEEK_CUR)
 
 
 def _read_to_end(name: str, file: gzip.GzipFile) -> None:
     """Read past the members, for the checksum at the end; the rest is short, or this is no archive."""
-    left = MAX_MEMBER_BYTES
+    sizes = _Sizes(name)
     while chunk := file.read(_COPY_BYTES):
-        left -= len(chunk)
-        _check_sizes(name, [MAX_MEMBER_BYTES - min(left, 0)])
+        _grow(sizes, len(chunk))
 
 
 def _members(name: str, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
-    sizes: list[int] = []
+    sizes = _Sizes(name)
     for info in archive:
-        sizes.append(info.size)
-        _check_sizes(name, sizes)
+        _add(sizes, info.size)
         _check_name(name, info.name)
         if not info.isfile() and not info.isdir():
             raise damaged(name, f"its member {info.name} is a link or no ordinary file")
@@ -282,10 +292,24 @@ def _copy(file: IO[bytes], target: Path) -> None:
             copy.write(chunk)
 
 
-def _check_sizes(name: str, sizes: list[int]) -> None:
-    if len(sizes) > MAX_MEMBERS or max(sizes, default=0) > MAX_MEMBER_BYTES or sum(sizes) > MAX_BYTES:
+def _add(sizes: _Sizes, size: int) -> None:
+    """Counts a member; raises Fault past the bounds."""
+    sizes.members += 1
+    sizes.largest = max(sizes.largest, size)
+    _check(sizes, size)
+
+
+def _grow(sizes: _Sizes, size: int) -> None:
+    """Counts further bytes of a single member; raises Fault past the bounds."""
+    sizes.largest += size
+    _check(sizes, size)
+
+
+def _check(sizes: _Sizes, size: int) -> None:
+    sizes.total += size
+    if sizes.members > MAX_MEMBERS or sizes.largest > MAX_MEMBER_BYTES or sizes.total > MAX_BYTES:
         limits = f"{MAX_MEMBERS:,} members, {MAX_MEMBER_BYTES >> 20} MB in one and {MAX_BYTES >> 30} GB in all"
-        raise Fault("invalid", f"{name} holds more than {limits}. Nothing was imported.")
+        raise Fault("invalid", f"{sizes.archive} holds more than {limits}. Nothing was imported.")
 
 
 def _check_name(archive: str, name: str) -> None:

@@ -110,12 +110,15 @@ def _loose(lines: list[str]) -> dict[str, Any]:
         text = value.strip()
         if colon and line[:1].isalpha():
             is_list = text.startswith("[") and text.endswith("]") and not text.startswith("[[")
-            pairs.append((name.strip(), [*map(_bare, text[1:-1].split(","))] if is_list else [_bare(text)], is_list))
+            texts = [*filter(None, map(_bare, text[1:-1].split(",") if is_list else [text]))]
+            pairs.append((name.strip(), texts or [""], is_list))
         elif bare := line.strip():
             key, texts, is_list = pairs.pop() if pairs else ("front matter", [""], False)
             is_item = bare.startswith("- ") and (is_list or texts == [""])
-            more = _bare(bare[2:]) if is_item else bare
-            pairs.append((key, [*filter(None, texts), more], is_list or is_item))
+            if not texts[-1]:
+                texts.pop()  # each before it has a text
+            texts.append(_bare(bare[2:]) if is_item else bare)
+            pairs.append((key, texts, is_list or is_item))
     values: dict[str, Any] = {}
     counts = Counter[str]()
     for key, texts, is_list in reversed(pairs):

@@ -1,6 +1,6 @@
 """The names under which the notes of a folder link to each other, resolved as the program of the folder does."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from posixpath import dirname, join, normpath
 from typing import NamedTuple
 from unicodedata import normalize
@@ -18,25 +18,31 @@ _SUFFIX = regex(r"\.(?:md|markdown)\Z", 2)
 
 
 class NoteNames(NamedTuple):
-    """The notes of a folder: their titles by path, their paths by the name of the file, and by each other name."""
+    """The notes of a folder: their titles by path, their paths as compared, by digests of the ends of a path, and by
+    each other name.
+    """
 
     system: str
     titles: dict[str, str]
-    files: dict[str, list[str]]
+    paths: dict[str, str]
+    ends: dict[int, str]
     permalinks: dict[str, str]
     by_title: dict[str, str]
     aliases: dict[str, str]
 
 
 def names_of(system: str, pages: Iterable[tuple[str, markdown.Page]]) -> NoteNames:
-    names = NoteNames(system, {}, {}, {}, {}, {})
+    names = NoteNames(system, {}, {}, {}, {}, {}, {})
     for path, page in pages:
         names.titles[path] = title_of(path, page)
-        names.files.setdefault(_fold(_last(path)), []).append(path)
         names.by_title.setdefault(_fold(names.titles[path]), path)
         names.permalinks.setdefault(_fold(text_of(page.head, "permalink")), path)
         for alias in (alias for key in ("aliases", "alias") for alias in texts_in(page.head.get(key))):
             names.aliases.setdefault(_fold(alias), path)
+    for path in sorted(names.titles, key=lambda path: (path.count("/"), path)):
+        names.paths.setdefault(_fold(path), path)
+        for end in _ends(_fold(path)):
+            names.ends.setdefault(end, path)
     return names
 
 
@@ -56,13 +62,24 @@ def linked_entity(names: NoteNames, link: str, source: str) -> tuple[str, str] |
 
 
 def _path(names: NoteNames, name: str, source: str) -> str:
+    """Return the path of the note that a name means: the file beside the source, else the uppermost of such an end,
+    else a note with the name; empty if there is none.
+    """
     target = name.lstrip("/")
     beside = normpath(join(_fold(dirname(source)), target))
-    candidates = names.files.get(_last(target), ())
-    if near := [path for path in candidates if _is_at(path, beside, target)]:
-        return min(near, key=lambda path: (_fold(path) != beside, path.count("/"), path))
+    if _last(target) == _last(beside) and beside in names.paths:
+        return names.paths[beside]
+    *_, end = _ends(target)
     tables = (names.permalinks, names.by_title, names.aliases)
-    return next((paths[name] for paths in tables if name and name in paths), "")
+    return names.ends.get(end) or next((paths[name] for paths in tables if name and name in paths), "")
+
+
+def _ends(path: str) -> Iterator[int]:
+    """Yield digests of the ends of a path: of its last part, its last two, and so on, each without the text of it."""
+    end = 0
+    for part in reversed(path.split("/")):
+        end = hash((end, part))
+        yield end
 
 
 def _key(names: NoteNames, name: str) -> str:
@@ -78,10 +95,6 @@ def title_of(path: str, page: markdown.Page) -> str:
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _is_at(path: str, whole: str, end: str) -> bool:
-    return _fold(path) == whole or f"/{_fold(path)}".endswith(f"/{end}")
 
 
 def _fold(name: str) -> str:
