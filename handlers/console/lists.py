@@ -116,7 +116,7 @@ async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeli
             summaries = sessions(tx, below, space)
         else:
             rows = timeline(tx, dispatch, below, dialects=dialects, **filters)
-        days = [] if space or tx.is_limited else days_until_now(tx, _YEAR_DAYS, dialects)
+        days = [] if space else days_until_now(tx, _YEAR_DAYS, dialects)
         further = next_page(summaries or rows)
         shown = ordered(summaries[:PAGE_ROWS], choices.get("sort", ""), _SESSION_COLUMNS)
         return Timeline(_names(dispatch), choices, rows[:PAGE_ROWS], shown, further, days)

@@ -121,9 +121,7 @@ def spaces_of(tx: Tx, dialects: list[str] | None) -> list[Space]:
 
 def _days_of_dialects(tx: Tx, count: int, dialects: list[str] | None) -> list[DayOfDialects]:
     days = {name: DayOfDialects(name, 0, {}) for name in _names(tx, count)}
-    for day, dialect, memories in tx.all(
-        "kernel.console.days_of_dialects", _DialectDay, since=min(days), dialects=dialects
-    ):
+    for day, dialect, memories in _counts(tx, min(days), dialects):
         if memories and day in days:
             days[day].memories += memories
             days[day].dialects[dialect] = memories
@@ -132,9 +130,21 @@ def _days_of_dialects(tx: Tx, count: int, dialects: list[str] | None) -> list[Da
 
 def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
     """Return the last days up to now, the oldest first, each with the number of memories last written on it."""
-    names = _names(tx, count)
-    by_name = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
+    names, by_name = _names(tx, count), dict[str, Day]()
+    if tx.is_limited:
+        for row in _counts(tx, names[0], dialects):
+            by_name.setdefault(row.day, Day(row.day, 0)).memories += row.memories
+    else:
+        by_name = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
     return [by_name.get(name) or Day(name, 0) for name in names]
+
+
+def _counts(tx: Tx, since: str, dialects: list[str] | None) -> list["_DialectDay"]:
+    """Return the memories of each day and dialect; of a call that is held to places, of the newest in each scope."""
+    if tx.is_limited:
+        limits = {"since": since, "dialects": dialects, "most": MOST_COUNTED}
+        return tx.all("kernel.console.days_in_reach", _DialectDay, **limits)
+    return tx.all("kernel.console.days_of_dialects", _DialectDay, since=since, dialects=dialects)
 
 
 def _names(tx: Tx, count: int) -> list[str]:

@@ -19,10 +19,12 @@ _CALLS_OF_MEMORY = 20
 _MOST_LINES = 400  # of a text that is compared: the comparison takes the product of both
 _COMPARED_EVENTS = 5  # the newest; two texts made to be slow take a fifth of a second
 _PREVIEW_CHARS = 140
+_READ_CHARS = 2 * _PREVIEW_CHARS + 1  # of a text for its preview, which is shorter by the marks
 _END_CHARS = 60  # of the text of a memory that a link names
-_EVENT_CHARS = 80  # of a text in Timeline, whose pages are long
 SHOWN_TARGETS = 3  # of a call
 _PLAIN = regex(r"[A-Za-z0-9_-]+")
+_MARKS = regex(r"(?:[#>|+*-]+ +)+")  # of Markdown before the words of a line
+_RULE = "|-:=*_#`~ \t"  # a line of these alone says nothing
 
 
 class DiffLine(Struct, array_like=True):
@@ -112,7 +114,7 @@ def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:
 
 def timeline(tx: Tx, dispatch: Dispatch, below: int, **filters: Any) -> list[Event]:
     """Return the events of all memories, newest first, with the beginnings of their texts."""
-    where = {"below": below, "limit": PAGE_ROWS + 1, "chars": _EVENT_CHARS}
+    where = {"below": below, "limit": PAGE_ROWS + 1, "chars": _READ_CHARS}
     rows = tx.all("kernel.console.timeline", _event, **where, **filters)
     texts = [(Place(*row.id.partition("/")[::2]), row.after or row.before or "") for row in rows]
     for row, text in zip(rows, with_ends(tx, dispatch, texts), strict=True):
@@ -125,7 +127,7 @@ def timeline(tx: Tx, dispatch: Dispatch, below: int, **filters: Any) -> list[Eve
 
 def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:
     """Return the events of the memories that a session has, newest first, with the beginnings of their texts."""
-    where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _EVENT_CHARS}
+    where = {"space": space, "session": session, "below": below, "limit": PAGE_ROWS + 1, "chars": _READ_CHARS}
     return tx.all("kernel.console.session_events", _event, **where, **filters)
 
 
@@ -165,12 +167,12 @@ def with_texts(tx: Tx, dispatch: Dispatch, rows: list[Call], dialects: Sequence[
 
 def texts_of(tx: Tx, places: Sequence[Place]) -> dict[Place, str]:
     """Return the beginnings of the texts of memories, each in a line."""
-    return dict(tx.all("kernel.console.previews", _preview, places=places, chars=2 * _PREVIEW_CHARS))
+    return dict(tx.all("kernel.console.previews", _preview, places=places, chars=_READ_CHARS))
 
 
 def leaves_of(tx: Tx, places: Sequence[Place]) -> list[Leaf]:
     """Return the memories at places, in their order."""
-    return tx.all("kernel.console.leaves", _leaf, places=places, chars=2 * _PREVIEW_CHARS)
+    return tx.all("kernel.console.leaves", _leaf, places=places, chars=_READ_CHARS)
 
 
 def _leaf(space: str, key: str, text: str, actor: str, updated_at: str) -> Leaf:
@@ -179,20 +181,43 @@ def _leaf(space: str, key: str, text: str, actor: str, updated_at: str) -> Leaf:
 
 
 def _preview(space: str, key: str, text: str) -> tuple[Place, str]:
-    return Place(space, key), preview(text.removeprefix(f"{key}\n"))
+    place = Place(space, key)
+    return place, preview(without_key(text, place.id))
+
+
+def without_key(text: str, memory_id: str) -> str:
+    """Return a text without the key that some dialects begin it with, since its id is shown beside it."""
+    return text.removeprefix(f"{memory_id.partition('/')[2]}\n")
 
 
 def preview(text: str) -> str:
     """Return the beginning of a text in one line, without the marks of Markdown."""
     line = ""
-    for part in text[: 2 * _PREVIEW_CHARS].splitlines():
-        words = part.lstrip("#>|-+* ").rstrip("| ").replace("**", "")
-        if not line:
-            line = words
-        elif words:
-            goes_on = words == part and (line[-1:] in ".,;:!?" or words[0].islower())
-            line += f"{' ' if goes_on else ' · '}{words}"
-    return one_line(line, _PREVIEW_CHARS)
+    for words, is_plain in _lines(_cut(text, _READ_CHARS - 1)):
+        goes_on = is_plain and (line[-1:] in ".,;:!?" or words[0].islower())
+        line += f"{' ' if goes_on else ' · '}{words}" if line else words
+    return one_line(line, _PREVIEW_CHARS).replace(" ·…", "…")
+
+
+def plain(text: str, limit: int) -> str:
+    """Return the beginning of a text in its lines, without the marks of Markdown and without empty lines."""
+    return "\n".join(words for words, _ in _lines(_cut(text, limit)))
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return a text, or the words that begin it and an ellipsis."""
+    return text if len(text) <= limit else f"{text[:limit].rpartition(' ')[0] or text[:limit]}…"
+
+
+def _lines(text: str) -> list[tuple[str, bool]]:
+    """Return the lines that say something, each without its marks, and whether it had none."""
+    lines = list[tuple[str, bool]]()
+    for line in map(str.strip, text.splitlines()):
+        if line.strip(_RULE):
+            marks = _MARKS.match(line)
+            words = line[marks.end() if marks else 0 :].rstrip(" |").replace("**", "").replace("`", "")
+            lines.append((words, words == line))
+    return lines
 
 
 def with_ends(tx: Tx, dispatch: Dispatch, texts: Sequence[tuple[Place, str]]) -> list[str]:

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 
 from handlers.console.markdown import markdown
 from handlers.console.overview import Day, DayOfDialects
+from handlers.console.records import plain, preview, without_key
 from handlers.console.search import WEIGHTS, Signal
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line, visible
@@ -232,6 +233,11 @@ def stamp(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> Markup:
     return Markup(f'<time datetime="{escape(at)}" title="{escape(ago(at, now))}">{shown}</time>')  # noqa: S704  # escaped
 
 
+def hour(at: str, zone: tzinfo) -> Markup:
+    """Return the time of day of a time as an element, below a heading that is the day."""
+    return Markup(f'<time datetime="{escape(at)}">{stored_time(at).astimezone(zone):%H:%M}</time>')  # noqa: S704  # escaped
+
+
 @lru_cache(maxsize=1024)
 def page_of(memory_id: str) -> Markup:
     return Markup(f"/ui/memory?id={quote(memory_id, safe='', errors='replace')}")  # noqa: S704  # quoted
@@ -293,11 +299,15 @@ class Renderer:
             "highlight": highlight,
             "ago": ago,
             "markdown": markdown,
+            "plain": plain,
+            "preview": preview,
+            "without_key": without_key,
             "line": one_line,
             "title": title,
             "moment": moment,
             "page": page_of,
             "stamp": stamp,
+            "hour": hour,
             "rule": rule_words,
             "as_typed": escape,  # for a field that sends the text back
             "by_day": by_day,

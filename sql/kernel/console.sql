@@ -106,6 +106,14 @@ WHERE
     AND {of_dialects}
 GROUP BY c.day, substr(c.space, 1, instr(c.space || ':', ':') - 1);
 
+-- name: days_in_reach
+-- The same of the documents that a call which is held to places sees, at most so many of the newest in each scope.
+SELECT substr(d.updated_at, 1, 10), substr(s.space, 1, instr(s.space || ':', ':') - 1), count(*)
+FROM (SELECT p.id, p.space FROM doc_place AS p WHERE {of_dialects}) AS s
+CROSS JOIN doc AS d ON d.id IN (SELECT n.id FROM doc AS n WHERE n.place = s.id ORDER BY n.id DESC LIMIT :most)
+WHERE d.updated_at >= :since
+GROUP BY substr(d.updated_at, 1, 10), substr(s.space, 1, instr(s.space || ':', ':') - 1);
+
 -- name: held
 -- The number of flagged documents.
 SELECT count(*)

@@ -419,8 +419,12 @@ def test_a_key_that_is_held_to_places_sees_them_in_the_tree(tmp_path: Path) -> N
         assert seen("/ui/search.json")["spaces"] == ["paths"]
         overview = seen("/ui.json")
         assert (overview["memories"], overview["spaces"]) == (2, [{"name": "paths", "memories": 2}])
+        today = overview["days"][-1]
+        assert (overview["today"], overview["week"], today["dialects"]) == (2, 2, {"paths": 2})
+        days = seen("/ui/timeline.json")["days"]
+        assert (len(days), days[-1]) == (371, {"day": today["day"], "memories": 2})
         shown = server.ask("GET", "/ui", headers=headers).body.decode()
-        assert "Written today" not in shown
+        assert "paths 2</span>" in shown
         assert "Nothing is stored yet" not in shown
 
 

@@ -9,8 +9,8 @@ import http.client
 import json
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
-from itertools import cycle, islice, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice, pairwise, product
 from pathlib import Path
 from typing import Self
 
@@ -171,20 +171,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def looks(browser: Browser, address: str, folder: Path | None = None) -> Iterator[tuple[str, str, list[str]]]:
-    """Open every page at each width, and with a folder in both themes with a picture; yield its faults."""
-    for width in WIDTHS:
-        for dark in (False, True) if folder else (False,):
-            browser.look(width=width, dark=dark)
-            for name, path in PAGES.items():
-                browser.open(f"{address}/ui{path}")
-                browser.wait_for("footer")
-                look = f"{width}-{'dark' if dark else 'light'}"
-                if folder:
-                    tall = browser.run("return document.documentElement.scrollHeight")
-                    browser.look(width=width, dark=dark, height=min(tall, MOST_TALL))
-                    browser.picture(folder / f"{name}-{look}.png")
-                    browser.look(width=width, dark=dark)
-                yield name, look, browser.run(WRONG)
+    """Open every page at each width, and with a folder in both themes with a picture; yield its faults.
+
+    The last page is that of the keys once there is one.
+    """
+    yield from _looks(browser, address, PAGES, folder)
+    browser.look()
+    browser.open(f"{address}/ui/keys")
+    browser.write("#name", "laptop of Mia")
+    browser.click("form[action='/ui/do/create-key'] button")
+    browser.wait("main", "From now on every client needs a key")
+    yield from _looks(browser, address, {"key": "/keys"}, folder)
+
+
+def _looks(
+    browser: Browser, address: str, pages: Mapping[str, str], folder: Path | None
+) -> Iterator[tuple[str, str, list[str]]]:
+    for width, dark in product(WIDTHS, (False, True) if folder else (False,)):
+        browser.look(width=width, dark=dark)
+        for name, path in pages.items():
+            browser.open(f"{address}/ui{path}")
+            browser.wait_for("footer")
+            look = f"{width}-{'dark' if dark else 'light'}"
+            if folder:
+                tall = browser.run("return document.documentElement.scrollHeight")
+                browser.look(width=width, dark=dark, height=min(tall, MOST_TALL))
+                browser.picture(folder / f"{name}-{look}.png")
+                browser.look(width=width, dark=dark)
+            yield name, look, browser.run(WRONG)
 
 
 if __name__ == "__main__":

@@ -165,57 +165,21 @@ if (byCode && location.hash) {
 // The list of changes of the overview follows the server while the page is looked at.
 const live = document.querySelector("[data-live]");
 if (live) {
-  const shown = () => live.querySelector("tbody tr td:last-child")?.textContent.trim().split(/\s/)[0] ?? "";
-  const cell = (row, text) => { const made = document.createElement("td"); made.textContent = visible(text); row.append(made); return made; };
-  const link = (id, text) => {
-    const made = document.createElement("a");
-    made.dir = "auto";
-    made.href = "/ui/memory?" + new URLSearchParams({ id });
-    made.textContent = visible(text || id);
-    return made;
-  };
-  const draw = (changes) => {
-    let body = live.querySelector("tbody");
-    if (!body) {
-      const table = document.createElement("table");
-      body = document.createElement("tbody");
-      table.append(body);
-      live.querySelector("p")?.replaceWith(table);
-    }
-    const known = Number(shown()) || 0;
-    for (const call of changes.filter((call) => call.number > known).reverse()) {
-      const row = document.createElement("tr");
-      const memories = cell(row, "");
-      for (const target of call.targets.slice(0, 3)) {
-        const id = document.createElement("span");
-        id.className = "id dim";
-        id.textContent = visible(target.id);
-        memories.append(link(target.id, target.text), " ", id, " " + target.operation + " ");
-      }
-      cell(row, call.tool); cell(row, call.actor); cell(row, local(call.at));
-      cell(row, String(call.number));
-      body.prepend(row);
-      while (body.rows.length > 10) body.lastElementChild.remove();
-    }
-    let status = document.getElementById("live-status");
-    if (!status) {
-      status = document.createElement("p");
-      status.id = "live-status";
-      status.className = "dim";
-      status.setAttribute("role", "status");
-      live.append(status);
-    }
-    status.textContent = `New changes appear here. ${changes.length ? "The last call is " + changes[0].number + "." : ""}`;
-  };
+  let last = Number(live.dataset.last);
   const ask = async () => {
-    if (document.hidden) return;
-    try {
-      const answer = await fetch(live.dataset.live, { headers: { accept: "application/json" } });
-      if (answer.ok) {
-        const model = await answer.json();
-        if (String(model.changes[0]?.number ?? "") !== shown()) draw(model.changes);
-      }
-    } catch { /* the server is away: the next time will tell */ }
+    const answer = document.hidden ? null : await fetch("/ui.json").catch(() => null);
+    const newest = answer?.ok ? (await answer.json()).changes[0]?.number : last;
+    if (newest === last || newest === undefined) return;
+    const asked = new XMLHttpRequest(), status = document.createElement("p");
+    status.className = "dim";
+    status.role = "status";
+    asked.addEventListener("load", () => {
+      live.replaceChildren(...(asked.response?.querySelector("[data-live]")?.childNodes ?? []), status);
+      status.textContent = `New changes appear here. The last call is ${last = newest}.`;
+    });
+    asked.responseType = "document"; // parsed without a script, as trusted types want it
+    asked.open("GET", "/ui");
+    asked.send();
   };
   setInterval(ask, 3000);
 }
@@ -225,7 +189,7 @@ const calls = document.querySelector("[data-calls]");
 if (calls) {
   const row = (cells) => {
     const made = document.createElement("tr");
-    for (const [text, kind] of cells) {
+    for (const [text, kind, unit] of cells) {
       const cell = document.createElement("td");
       if (kind === "link") {
         const link = document.createElement("a");
@@ -234,7 +198,7 @@ if (calls) {
         cell.append(link);
       } else {
         cell.textContent = visible(String(text));
-        if (kind) cell.className = kind;
+        if (kind) { cell.className = kind; cell.dataset.unit = unit; }
       }
       made.append(cell);
     }
@@ -256,8 +220,8 @@ if (calls) {
   new EventSource(calls.dataset.calls).addEventListener("message", (event) => {
     if (paused) return;
     const model = JSON.parse(event.data);
-    fill("newest", model.calls.map((c) => row([[c.number, "link"], [local(c.at, { second: "2-digit" })], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds, n], [c.bytes_in, n], [c.bytes_out, n]])));
-    fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n], [c.failed, n], [(c.milliseconds / c.calls).toFixed(1), n], [local(c.last, { second: "2-digit" })]])));
+    fill("newest", model.calls.map((c) => row([[c.number, "link"], [local(c.at, { second: "2-digit" })], [c.tool], [`${c.client} ${c.agent}`], [c.outcome], [c.milliseconds.toFixed(1), n, "ms"], [c.bytes_in, n, "bytes in"], [c.bytes_out, n, "out"]])));
+    fill("counts", model.counts.map((c) => row([[c.client], [c.tool], [c.calls, n, "calls"], [c.failed, n, "failed"], [(c.milliseconds / c.calls).toFixed(1), n, "ms each"], [local(c.last, { second: "2-digit" })]])));
     const last = model.counts.find((c) => !c.client.endsWith("console"));
     const waiting = document.querySelector("[data-waiting]");
     if (waiting && last) waiting.textContent = visible(`${last.client} called ${last.tool} at ${local(last.last)}.`);
