@@ -43,11 +43,11 @@ FROM brain_entity
 WHERE status = 'active';
 
 -- name: notes_for_index
-SELECT {note}
+SELECT db, {note}
 FROM brain_note;
 
 -- name: resources_for_index
-SELECT {resource}
+SELECT db, {resource}
 FROM brain_resource
 WHERE status <> 'archived';
 

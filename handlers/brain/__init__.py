@@ -1,7 +1,8 @@
 """Dialect `brain` (seed 003): atomic memories with importance, entities, links, and search with visible signals."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from handlers.brain import (
     config,
@@ -10,7 +11,6 @@ from handlers.brain import (
     hybrid_search,
     links,
     memories,
-    memory_history,
     notes,
     querylog,
     resources,
@@ -19,16 +19,7 @@ from handlers.brain import (
     vectors,
 )
 from handlers.brain.base import NO_PREFIX, SETTINGS
-from handlers.brain.index_text import (
-    KINDS,
-    entity_source,
-    is_indexed,
-    memory_source,
-    note_source,
-    past_sources,
-    resource_source,
-)
-from handlers.brain.schemas import Entity, Memory, Note, Resource
+from handlers.brain.index_text import KINDS, Kind, is_indexed, past_sources
 from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
 from kernel.calls.tools import Reply, Tool, lazily
 from kernel.core.errors import Fault
@@ -39,11 +30,6 @@ from kernel.store.transaction import Tx
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
-
-
-class _RowOfDatabase(NamedTuple):
-    db: str
-    row: Any
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -60,15 +46,8 @@ def fail(fault: Fault) -> Reply:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Yield the index content of every row, in all databases."""
-    for memory in tx.each("brain.memories_for_index", _with_database(Memory)):
-        yield memory_source(f"brain:{memory.db}", memory.row)
-    for entity in tx.each("brain.entities_for_index", _with_database(Entity)):
-        yield entity_source(f"brain:{entity.db}", entity.row)
-    for note in tx.each("brain.notes_for_index", Note):
-        yield note_source(f"brain:{note.db}", note)
-    for resource in tx.each("brain.resources_for_index", Resource):
-        yield resource_source(f"brain:{resource.db}", resource)
+    for kind in KINDS.values():
+        yield from tx.each(kind.each, partial(_source, kind))
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
@@ -82,13 +61,10 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
-    """Return memories, entities, notes and resources with any of these tags."""
-
     return tx.all("brain.tagged", _place, tags=tags)
 
 
 def expired(tx: Tx, keys: Keys, at: str) -> list[tuple[str, str]]:
-    """Return those of the memories whose validity has ended at a time."""
     return tx.all("brain.expired", _place, keys=[(space.partition(":")[2], key) for space, key in keys], at=at)
 
 
@@ -96,17 +72,13 @@ def _place(db: str, key: str) -> tuple[str, str]:
     return (f"brain:{db}", key)
 
 
-def _with_database(kind: Any) -> Any:
-    def row(db: str, *values: Any) -> _RowOfDatabase:
-        return _RowOfDatabase(db, kind(*values))
-
-    return row
+def _source(kind: Kind, db: str, *columns: Any) -> IndexSource:
+    return kind.source(f"brain:{db}", kind.row(*columns))
 
 
 TOOLS: tuple[Tool, ...] = (
     *memories.TOOLS,
     *smart.TOOLS,
-    *memory_history.TOOLS,
     *entities.TOOLS,
     *links.TOOLS,
     *search.TOOLS,

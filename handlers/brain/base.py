@@ -28,11 +28,9 @@ Fields = Annotated[
 ALWAYS_KEPT = ("id",)
 
 
-STATUSES = ("active", "superseded", "archived")
-CATEGORIES: tuple[str, ...] = get_args(Category)
 _WORDS: Mapping[str, tuple[str, ...]] = {
-    "category": CATEGORIES,
-    "status": STATUSES,
+    "category": get_args(Category),
+    "status": ("active", "superseded", "archived"),
     "type": get_args(EntityType),
     "note_type": get_args(NoteType),
 }
@@ -70,7 +68,6 @@ def new_id(tx: Tx, prefix: str) -> str:
 
 
 def json_text(value: Any) -> str | None:
-    """Return a list or object as JSON text for a column; None stays None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
 
@@ -104,12 +101,11 @@ def embedding(tx: Tx) -> dict[str, Any]:
 
 
 def embedding_columns(tx: Tx) -> tuple[int, str | None]:
-    """Return the `has_embedding` and `embedding_model` of a row that is indexed now."""
     model = tx.embedding_model if index.has_model(tx) else None
     return (1, model[0]) if model else (0, None)
 
 
-def new_row(kind: type[R], request: Struct, **values: Any) -> R:
+def new_row(kind: type[R], request: Struct | None = None, **values: Any) -> R:
     """Return a row of the values, else of the fields of the request, lists and objects as JSON; None for the rest."""
     fields = kind.__struct_fields__
     return kind(**{name: stored(values.get(name, getattr(request, name, None))) for name in fields})
@@ -129,7 +125,6 @@ def stored(value: Any) -> Any:
 
 
 def not_found(kind: str, key: str) -> Fault:
-    """Return the fault for an unknown id, for example `Memory 'mem_x' not found`."""
     return Fault("not_found", f"{kind} '{key}' not found")
 
 
@@ -151,33 +146,16 @@ def keep_fields(fields: Sequence[str] | None, rows: Iterable[Struct]) -> None:
                 setattr(row, name, UNSET)  # msgspec leaves it out for a field of any type
 
 
-def check_category(word: str | None, current: str | None = None) -> None:
-    """Raises Fault("invalid") for an unknown category, unless it is that of the memory already."""
-    if word not in (None, current, *CATEGORIES):
-        raise _unknown("category", CATEGORIES)
-
-
-def check_status(word: str | None, current: str | None = None) -> None:
-    """Raises Fault("invalid") for an unknown status, unless it is that of the memory already."""
-    if word not in (None, current, *STATUSES):
-        raise _unknown("status", STATUSES)
-
-
-def check_filters(rows: Sequence[object], **words: str | None) -> None:
-    """Raises Fault("invalid") for an unknown word without any row; imported rows may have others."""
-    for name, word in words.items():
-        if not rows and word not in (None, *_WORDS[name]):
-            raise _unknown(name, _WORDS[name])
+def check_word(name: str, word: str | None, current: str | None = None) -> None:
+    """Raises Fault("invalid") for an unknown category, status or type, unless it is that of the row already."""
+    if word not in (None, current, *_WORDS[name]):
+        raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(_WORDS[name])}")
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> None:
     """Raises Fault("invalid") for an `immutable` that is neither true nor false and so would not protect."""
     if metadata is not None and not isinstance(metadata.get("immutable", False), bool):
         raise Fault("invalid", "Invalid arguments: metadata.immutable is true or false")
-
-
-def _unknown(name: str, words: Sequence[str]) -> Fault:
-    return Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(words)}")
 
 
 def lock_of(row: Memory) -> str:
@@ -191,13 +169,6 @@ def lock_of(row: Memory) -> str:
     return "its metadata say `immutable: true`" if is_marked_immutable(row.metadata) else ""
 
 
-def is_immutable(row: Memory) -> bool:
-    """Return whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its
-    metadata.
-    """
-    return bool(lock_of(row))
-
-
 def is_marked_immutable(metadata: str | None) -> bool:
     try:
         return metadata is not None and msgspec.json.decode(metadata, type=_Metadata).immutable is True
@@ -207,7 +178,7 @@ def is_marked_immutable(metadata: str | None) -> bool:
 
 def check_mutable(row: Memory, verb: str) -> None:
     """Raises Fault("blocked") for an immutable memory; `verb` names the attempted change in the message."""
-    if not is_immutable(row):
+    if not lock_of(row):
         return
     if verb == "correct" and row.source == "founding":
         raise Fault("blocked", "Cannot correct founding memories. These are immutable.")

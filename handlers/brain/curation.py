@@ -3,11 +3,11 @@
 The decisions of a project, for the start of a session."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 from handlers.brain import repository
-from handlers.brain.base import DATABASES, lock_of, not_found, space
-from handlers.brain.index_text import decode_words, note_source, resource_source, update_index
+from handlers.brain.base import DATABASES, decode_words, lock_of, space
+from handlers.brain.index_text import resource_source
 from handlers.brain.memories import DeleteMemory, delete_row
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.calls.settings import setting
@@ -15,19 +15,12 @@ from kernel.calls.tools import Hints, Tool, write
 from kernel.core.text import spellings
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
-from kernel.store import history
 from kernel.store.transaction import Tx
 
 _MOST = 5
 
 
-class _Decision(NamedTuple):
-    id: str
-    content: str
-
-
 def compose(text: str, _name: str) -> ToolCall:
-    """Return a new memory of the first database, as a fact; an id names it."""
     return ToolCall("save_memory", {"db": "core", "content": text, "category": "fact"}, until="valid_until")
 
 
@@ -82,30 +75,21 @@ def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:
 
 def forget_note(tx: Tx, request: DeleteMemory) -> str:
     """Delete a note; notes below it stay."""
-    here = space(tx, request.db)
-    row = tx.one("brain.notes.delete", Note, db=request.db, id=request.id)
-    if row is None:
-        raise not_found("Note", request.id)
-    history.append(tx, here, row.id, "deleted", before=row.content)
-    update_index(tx, note_source(here, row), active=False)
-    return f"Deleted note '{row.id}'"
+    space(tx, request.db)
+    repository.remove(tx, request.db, repository.get(tx, Note, request.db, request.id))
+    return f"Deleted note '{request.id}'"
 
 
 def forget_resource(tx: Tx, request: DeleteMemory) -> str:
-    here = space(tx, request.db)
-    row = tx.one("brain.resources.delete", Resource, db=request.db, id=request.id)
-    if row is None:
-        raise not_found("Resource", request.id)
-    source = resource_source(here, row)
-    history.append(tx, here, row.id, "deleted", before=source.text)
-    update_index(tx, source, active=False)
-    return f"Deleted resource '{row.id}'"
+    space(tx, request.db)
+    repository.remove(tx, request.db, repository.get(tx, Resource, request.db, request.id))
+    return f"Deleted resource '{request.id}'"
 
 
 def forget_immutable_memory(tx: Tx, request: DeleteMemory) -> str:
     """Delete a memory and its links, even if it is protected."""
     space(tx, request.db)
-    row = repository.get(tx, request.db, request.id)
+    row = repository.get(tx, Memory, request.db, request.id)
     delete_row(tx, request.db, row, reason="its owner lifted the protection")
     return f"Deleted memory '{row.id}'"
 
@@ -114,8 +98,8 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the newest active decisions of the project, in the first database: others may be private."""
     database: str = setting(tx, DATABASES)[0]
     names = spellings([name for name in project if name])
-    decisions = tx.all("brain.curation.decisions", _Decision, db=database, names=names, now=tx.now, limit=_MOST)
-    return [Remark("decision", f"brain:{database}", decision.id, decision.content) for decision in decisions]
+    decision = partial(Remark, "decision", f"brain:{database}")
+    return tx.all("brain.curation.decisions", decision, db=database, names=names, now=tx.now, limit=_MOST)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -3,12 +3,11 @@
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple
 
-from handlers.brain.base import Fields, embedding, new_id, new_row, not_found, space
-from handlers.brain.index_text import ACTIVE, entity_source, entity_text, update_index
+from handlers.brain import repository
+from handlers.brain.base import Fields, embedding, new_id, new_row, space
+from handlers.brain.index_text import ACTIVE, join_sentences
 from handlers.brain.links import delete_links_of
-from handlers.brain.repository import read_page, update
 from handlers.brain.schemas import (
     Database,
     Entity,
@@ -24,7 +23,6 @@ from handlers.brain.schemas import (
     Title,
 )
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
-from kernel.store import history
 from kernel.store.transaction import Tx
 
 
@@ -64,12 +62,7 @@ class UpdateEntity(Struct, forbid_unknown_fields=True):
     metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on")] = None
 
 
-class GetEntityFull(Struct, forbid_unknown_fields=True):
-    db: Database
-    id: Annotated[Id, Meta(description="Id of the entity")]
-
-
-class DeleteEntity(Struct, forbid_unknown_fields=True):
+class OneEntity(Struct, forbid_unknown_fields=True):
     db: Database
     id: Annotated[Id, Meta(description="Id of the entity")]
 
@@ -93,56 +86,43 @@ class EntityFull(Struct):
 
 def create_entity(tx: Tx, request: CreateEntity) -> Entity:
     """Create an entity: a project, person, system or the like, that memories and other entities can be linked to."""
-    here = space(tx, request.db)
+    space(tx, request.db)
     columns = {"id": new_id(tx, "ent"), "status": ACTIVE, "mention_count": 0, "created_at": tx.now}
     row = new_row(Entity, request, **columns, **embedding(tx), updated_at=tx.now)
-    tx.run("brain.entities.insert", rows=[(request.db, *astuple(row))])
-    history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
-    update_index(tx, entity_source(here, row))
-    return row
+    return repository.create(tx, request.db, row)
 
 
 def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     """Get entities by type, tags or status, the most recently updated first."""
-    return read_page(tx, "brain.entities.page", Entity, request, "type", status=request.status or ACTIVE)
+    return repository.read_page(tx, "brain.entities.page", Entity, request, "type", status=request.status or ACTIVE)
 
 
 def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     """Change an entity; what is left out stays."""
     space(tx, request.db)
-    before = _get(tx, request.db, request.id)
-    names = ("name", "description", "tags", "status", "metadata")
-    return update(tx, "entity", request.db, before, {name: getattr(request, name) for name in names})
+    before = repository.get(tx, Entity, request.db, request.id)
+    names = UpdateEntity.__struct_fields__[2:]
+    return repository.update(tx, request.db, before, {name: getattr(request, name) for name in names})
 
 
-def get_entity_full(tx: Tx, request: GetEntityFull) -> EntityFull:
+def get_entity_full(tx: Tx, request: OneEntity) -> EntityFull:
     """Get an entity with the memories and entities around it."""
     db, key = request.db, request.id
     space(tx, db)
-    entity = _get(tx, db, key)
+    entity = repository.get(tx, Entity, db, key)
     memories = tx.all("brain.entities.linked", Memory, db=db, id=key)
     ids = {row.id for row in memories}
     in_scope = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in ids]
     return EntityFull(entity, memories, in_scope, tx.all("brain.entities.related", _related, db=db, id=key))
 
 
-def delete_entity(tx: Tx, request: DeleteEntity) -> str:
+def delete_entity(tx: Tx, request: OneEntity) -> str:
     """Delete an entity and the links that begin or end at it; memories of it stay."""
-    here = space(tx, request.db)
-    row = _get(tx, request.db, request.id)
+    space(tx, request.db)
+    row = repository.get(tx, Entity, request.db, request.id)
     delete_links_of(tx, request.db, "entity", row.id)
-    tx.run("brain.entities.delete", db=request.db, id=row.id)
-    source = entity_source(here, row)
-    history.append(tx, here, row.id, "deleted", before=source.text)
-    update_index(tx, source, active=False)
+    repository.remove(tx, request.db, row)
     return f"Deleted entity '{row.id}' and its links"
-
-
-def _get(tx: Tx, db: str, key: str) -> Entity:
-    row = tx.one("brain.entities.get", Entity, db=db, id=key)
-    if row is None:
-        raise not_found("Entity", key)
-    return row
 
 
 def _related(relationship: str, *columns: str) -> RelatedEntity:
@@ -150,7 +130,7 @@ def _related(relationship: str, *columns: str) -> RelatedEntity:
 
 
 def _created_text(request: CreateEntity) -> list[str]:
-    return [entity_text(request.name, request.description)]
+    return [join_sentences(request.name, request.description)]
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -3,30 +3,21 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
-
-from msgspec.structs import astuple
+from typing import NamedTuple
 
 from handlers.brain import import_rows
 from handlers.brain.base import DATABASES, databases, embedding_columns, space
 from handlers.brain.encrypted_file import decrypt, is_encrypted
-from handlers.brain.import_rows import Event, Row, required_text, text, time
-from handlers.brain.index_text import (
-    ACTIVE,
-    ARCHIVED,
-    entity_source,
-    memory_source,
-    note_source,
-    resource_source,
-    update_index,
-)
+from handlers.brain.import_rows import Event, Item, Row, required_text, time
+from handlers.brain.index_text import KIND_OF, is_indexed, update_index
+from handlers.brain.links import LinkEnd
+from handlers.brain.repository import insert_new
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
-from kernel.calls.dialect import IndexSource
 from kernel.core.checkout import Refused, open_file
 from kernel.core.errors import Fault
-from kernel.engines.foreign_file import ExternalDatabase, open_external
+from kernel.engines.foreign_file import ExternalDatabase, open_external, text_of
 from kernel.memories.import_records import Imported, Source
 from kernel.store import history
 from kernel.store.long_work import Steps, begin_steps, count_step
@@ -46,13 +37,7 @@ TABLES: tuple[str, ...] = (
 )
 TABLES_WITH_TAGS = ("memories", "entities", "notes", "resources")
 _INDEX_TABLE_MARKS = ("_fts", "vec_")
-S = TypeVar("S", Memory, Entity, Link, Note, Resource)
 ImportBatch = Callable[[Tx, "_File", Sequence[Row]], int]  # imports a batch of rows; returns the number of new rows
-
-
-class _LinkEnd(NamedTuple):
-    kind: str
-    id: str
 
 
 class _File(NamedTuple):
@@ -145,15 +130,17 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _import_memories(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    memories = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(memories, lambda rows: tx.all("brain.import_project_brain.memories", str, db=file.db, rows=rows))
+def _import_rows(kind: type[Item], tx: Tx, file: _File, rows: Sequence[Row]) -> int:
     here = space(tx, file.db)
+    items = [import_rows.converted(kind, row, file.db, tx.now, embedding_columns(tx)) for row in rows]
+    new = insert_new(tx, file.db, items)
     for row in new:
-        events = _events(tx, file, row.id)
-        _append_history(tx, here, import_rows.complete_history(row, events))
-        file.counts["memory_history"] += len(events)
-    _index(tx, [memory_source(here, row) for row in new if row.status == ACTIVE])
+        if isinstance(row, Memory):
+            events = _events(tx, file, row.id)
+            _append_history(tx, here, import_rows.complete_history(row, events))
+            file.counts["memory_history"] += len(events)
+        if is_indexed(row):
+            update_index(tx, KIND_OF[kind].source(here, row))
     return len(new)
 
 
@@ -179,34 +166,12 @@ def _append_history(tx: Tx, here: str, events: Iterable[Event]) -> None:
         history.append(tx, here, key, operation, before=before, after=after, reason=reason, at=at)
 
 
-def _import_entities(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    entities = [import_rows.entity(row, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(entities, lambda rows: tx.all("brain.import_project_brain.entities", str, db=file.db, rows=rows))
-    _index(tx, [entity_source(space(tx, file.db), row) for row in new if row.status == ACTIVE])
-    return len(new)
-
-
-def _import_notes(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    notes = [import_rows.note(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(notes, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
-    _index(tx, [note_source(space(tx, file.db), row) for row in new])
-    return len(new)
-
-
-def _import_resources(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
-    resources = [import_rows.resource(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
-    new = _insert_new(resources, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
-    _index(tx, [resource_source(space(tx, file.db), row) for row in new if row.status != ARCHIVED])
-    return len(new)
-
-
 def _import_links(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
     """Return the number of new links; an end that exists in no database is remarked upon, and the link kept."""
-    links = [import_rows.link(row, tx.now) for row in rows]
-    new = _insert_new(links, lambda rows: tx.all("brain.import_project_brain.links", str, db=file.db, rows=rows))
-    ends = {row.id: (_LinkEnd(row.source_type, row.source_id), _LinkEnd(row.target_type, row.target_id)) for row in new}
+    new = insert_new(tx, file.db, [import_rows.converted(Link, row, file.db, tx.now, (0, None)) for row in rows])
+    ends = {row.id: (LinkEnd(row.source_type, row.source_id), LinkEnd(row.target_type, row.target_id)) for row in new}
     link_ends = [*dict.fromkeys(end for pair in ends.values() for end in pair)]
-    absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=link_ends, databases=databases(tx)))
+    absent = set(tx.all("brain.links.missing_ends", LinkEnd, ends=link_ends, databases=databases(tx)))
     file.link_remarks.extend(
         f"link {key} was kept, though there is no {end.kind} {end.id}"
         for key, pair in ends.items()
@@ -217,15 +182,9 @@ def _import_links(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
 
 
 def _import_config(tx: Tx, _file: _File, rows: Sequence[Row]) -> int:
-    settings = [
-        (
-            required_text(row, "key"),
-            required_text(row, "value"),
-            text(row, "description"),
-            time(row, "updated_at") or tx.now,
-        )
-        for row in rows
-    ]
+    columns = [(required_text(row, "key"), required_text(row, "value"), text_of(row, "description")) for row in rows]
+    times = [time(row, "updated_at") or tx.now for row in rows]
+    settings = [(*texts, at) for texts, at in zip(columns, times, strict=True)]
     return len(tx.all("brain.import_project_brain.config", str, rows=settings))
 
 
@@ -233,27 +192,14 @@ def _import_queries(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
     return tx.run("brain.querylog.insert", rows=[import_rows.query(row, file.db, tx.now) for row in rows])
 
 
-_IMPORTS: Mapping[str, ImportBatch] = MappingProxyType(
-    {
-        "memories": _import_memories,
-        "entities": _import_entities,
-        "notes": _import_notes,
-        "resources": _import_resources,
-        "config": _import_config,
-        "query_log": _import_queries,
-    }
-)
-
-
-def _insert_new(rows: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
-    with_id = [row for row in rows if row.id]
-    new = set(insert([astuple(row) for row in with_id]))
-    return [row for row in with_id if row.id in new]
-
-
-def _index(tx: Tx, sources: Iterable[IndexSource]) -> None:
-    for source in sources:
-        update_index(tx, source)
+_IMPORTS: Mapping[str, ImportBatch] = {
+    "memories": partial(_import_rows, Memory),
+    "entities": partial(_import_rows, Entity),
+    "notes": partial(_import_rows, Note),
+    "resources": partial(_import_rows, Resource),
+    "config": _import_config,
+    "query_log": _import_queries,
+}
 
 
 def _skipped_remarks(file: _File) -> list[str]:

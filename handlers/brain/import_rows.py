@@ -6,18 +6,33 @@ schema.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from handlers.brain.base import json_text
+from handlers.brain.index_text import is_indexed
 from handlers.brain.querylog import redact
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.core.times import utc_time
+from kernel.engines.foreign_file import text_of
 
 Row = Mapping[str, Any]
+Item = TypeVar("Item", Memory, Entity, Link, Note, Resource)
 MAX_QUERY_CHARACTERS = 10_000  # as for a new query; bounds the time of the redaction
 IMPORTED = "Imported"
+_TIMES = {"last_accessed_at", "valid_from", "valid_until", "first_mentioned", "last_mentioned", "accessed_at"}
+_BOUNDS = {"importance": (3, 1, 5), "bidirectional": (0, 0, 1), "version": (1, 1)}
+_DEFAULTS: Mapping[tuple[type, str], str] = {
+    (Memory, "category"): "fact",
+    (Memory, "source"): "claude_code",
+    (Memory, "status"): "active",
+    (Memory, "memory_type"): "permanent",
+    (Entity, "type"): "concept",
+    (Entity, "status"): "active",
+    (Note, "note_type"): "note",
+    (Resource, "status"): "captured",
+}
 _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": "fts", "search_all": "fts"}
 
 
@@ -32,127 +47,34 @@ class Event(NamedTuple):
     at: str
 
 
-def memory(row: Row, now: str, embedding: tuple[int, str | None]) -> Memory:
-    """Return a memory, embedded again if it is active."""
+def converted(kind: type[Item], row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Item:
+    """Return a row of one of our tables, embedded again if the index holds it; the ends of a link are not checked."""
     created_at = time(row, "created_at") or now
-    has, model = embedding if required_text(row, "status", "active") == "active" else (0, None)
-    return Memory(
-        required_text(row, "id"),
-        required_text(row, "content"),
-        required_text(row, "category", "fact"),
-        text(row, "subcategory"),
-        tags(row),
-        required_text(row, "source", "claude_code"),
-        required_text(row, "status", "active"),
-        text(row, "superseded_by"),
-        text(row, "project_id"),
-        integer(row, "importance", 3, 1, 5),
-        required_text(row, "memory_type", "permanent"),
-        time(row, "last_accessed_at"),
-        integer(row, "access_count", 0),
-        time(row, "valid_from"),
-        time(row, "valid_until"),
-        fraction(row, "decay_score"),
-        fraction(row, "confidence"),
-        has,
-        model,
-        text(row, "metadata"),
-        created_at,
-        time(row, "updated_at") or created_at,
-    )
+    columns: dict[str, Any] = {
+        "db": db,
+        "tags": tags(row),
+        "word_count": integer(row, "word_count", len(required_text(row, "content").split())),
+        "has_embedding": 0,
+        "embedding_model": None,
+        "created_at": created_at,
+        "updated_at": time(row, "updated_at") or created_at,
+    }
+    names = kind.__struct_fields__
+    item = kind(**{name: columns[name] if name in columns else _column(kind, row, name) for name in names})
+    if not isinstance(item, Link) and is_indexed(item):
+        item.has_embedding, item.embedding_model = embedding
+    return item
 
 
-def entity(row: Row, now: str, embedding: tuple[int, str | None]) -> Entity:
-    """Return an entity, embedded again if it is active."""
-    created_at = time(row, "created_at") or now
-    has, model = embedding if required_text(row, "status", "active") == "active" else (0, None)
-    return Entity(
-        required_text(row, "id"),
-        required_text(row, "name"),
-        required_text(row, "type", "concept"),
-        text(row, "subtype"),
-        text(row, "description"),
-        tags(row),
-        text(row, "aliases"),
-        required_text(row, "status", "active"),
-        integer(row, "mention_count", 0),
-        time(row, "first_mentioned"),
-        time(row, "last_mentioned"),
-        has,
-        model,
-        text(row, "metadata"),
-        created_at,
-        time(row, "updated_at") or created_at,
-    )
-
-
-def link(row: Row, now: str) -> Link:
-    """Return a link; its ends are not checked here."""
-    return Link(
-        required_text(row, "id"),
-        required_text(row, "source_type"),
-        required_text(row, "source_id"),
-        required_text(row, "target_type"),
-        required_text(row, "target_id"),
-        required_text(row, "relationship"),
-        fraction(row, "strength"),
-        text(row, "context"),
-        integer(row, "bidirectional", 0, 0, 1),
-        text(row, "metadata"),
-        time(row, "created_at") or now,
-    )
-
-
-def note(row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Note:
-    """Return a note, embedded again."""
-    created_at, content = time(row, "created_at") or now, required_text(row, "content")
-    return Note(
-        required_text(row, "id"),
-        db,
-        required_text(row, "title"),
-        content,
-        required_text(row, "note_type", "note"),
-        text(row, "summary"),
-        text(row, "key_points"),
-        tags(row),
-        text(row, "category"),
-        text(row, "parent_note_id"),
-        integer(row, "version", 1, 1),
-        text(row, "previous_version_id"),
-        text(row, "project_id"),
-        text(row, "entity_id"),
-        integer(row, "word_count", len(content.split())),
-        *embedding,
-        created_at,
-        time(row, "updated_at") or created_at,
-    )
-
-
-def resource(row: Row, db: str, now: str, embedding: tuple[int, str | None]) -> Resource:
-    has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedding
-    rating = row.get("quality_rating")
-    return Resource(
-        required_text(row, "id"),
-        db,
-        required_text(row, "title"),
-        text(row, "url"),
-        text(row, "resource_type"),
-        text(row, "description"),
-        text(row, "notes"),
-        text(row, "key_takeaways"),
-        tags(row),
-        text(row, "category"),
-        required_text(row, "status", "captured"),
-        None if rating is None else integer(row, "quality_rating", 0),
-        text(row, "project_id"),
-        text(row, "source_memory_id"),
-        text(row, "domain"),
-        time(row, "created_at") or now,
-        time(row, "accessed_at"),
-        integer(row, "access_count", 0),
-        has,
-        model,
-    )
+def _column(kind: type, row: Row, name: str) -> Any:
+    shape = kind.__annotations__[name]
+    if shape is int or shape == int | None:
+        return None if shape is not int and row.get(name) is None else integer(row, name, *_BOUNDS.get(name, (0,)))
+    if shape is float:
+        return fraction(row, name)
+    if name in _TIMES:
+        return time(row, name)
+    return required_text(row, name, _DEFAULTS.get((kind, name), "")) if shape is str else text_of(row, name)
 
 
 def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
@@ -165,9 +87,9 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
         redact(required_text(row, "query_text")[:MAX_QUERY_CHARACTERS]),
         _SOURCES.get(source, source),
         integer(row, "result_count", 0),
-        text(row, "result_ids"),
+        text_of(row, "result_ids"),
         float(took) if isinstance(took, int | float) else 0.0,
-        text(row, "session_id"),
+        text_of(row, "session_id"),
         time(row, "created_at") or now,
     )
 
@@ -176,9 +98,9 @@ def event(row: Row, now: str) -> Event:
     return Event(
         required_text(row, "memory_id"),
         required_text(row, "operation"),
-        text(row, "content_before"),
-        text(row, "content_after"),
-        text(row, "reason"),
+        text_of(row, "content_before"),
+        text_of(row, "content_after"),
+        text_of(row, "reason"),
         time(row, "changed_at") or now,
     )
 
@@ -202,7 +124,7 @@ def complete_history(row: Memory, events: Sequence[Event]) -> list[Event]:
 
 def tags(row: Row) -> str | None:
     """Return the tags as a JSON list; a text that is not JSON is split at commas, None if nothing is left."""
-    value = text(row, "tags")
+    value = text_of(row, "tags")
     if value is None or not odd_tags(row):
         return value
     words = [word.strip() for word in value.split(",")]
@@ -210,30 +132,21 @@ def tags(row: Row) -> str | None:
 
 
 def odd_tags(row: Row) -> bool:
-    value = text(row, "tags")
+    value = text_of(row, "tags")
     try:
         return value is not None and not isinstance(msgspec.json.decode(value), list)
     except (msgspec.DecodeError, RecursionError):
         return True
 
 
-def text(row: Row, name: str) -> str | None:
-    """Return a column as text, None if it is null or missing."""
-    value = row.get(name)
-    if value is None or isinstance(value, str):
-        return value
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 def required_text(row: Row, name: str, default: str = "") -> str:
-    """Return a text column, or its default if it is null or missing."""
-    value = text(row, name)
+    value = text_of(row, name)
     return default if value is None else value
 
 
 def time(row: Row, name: str) -> str | None:
     """Return a time in the format of our rows; None if it is missing or invalid."""
-    value = text(row, name)
+    value = text_of(row, name)
     return utc_time(value) if value else None
 
 

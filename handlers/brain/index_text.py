@@ -1,11 +1,10 @@
 """Index content of the rows of `brain`: the text that is embedded, and words for full-text search only."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from handlers.brain.base import decode_words
-from handlers.brain.schemas import Entity, Memory, Note, Resource
+from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.core.text import begins_with
 from kernel.search import index
@@ -15,10 +14,6 @@ from kernel.store.transaction import Tx
 ACTIVE = "active"
 ARCHIVED = "archived"
 _SCOPES = {"ent": "entity", "note": "note", "res": "resource", "lnk": ""}
-
-
-def entity_text(name: str, description: str | None) -> str:
-    return join_sentences(name, description)
 
 
 def note_text(title: str, summary: str | None, content: str) -> str:
@@ -54,7 +49,7 @@ def entity_source(space: str, row: Entity) -> IndexSource:
     """Return an active entity: name and description are embedded; type, tags and aliases are full-text only."""
     words = full_text_words(row.type, row.tags, row.aliases)
     concept = Concept(row.name, body=row.description or "", tags=decode_words(row.tags))
-    return IndexSource(space, row.id, "entity", entity_text(row.name, row.description), words, concept)
+    return IndexSource(space, row.id, "entity", join_sentences(row.name, row.description), words, concept)
 
 
 def note_source(space: str, row: Note) -> IndexSource:
@@ -76,29 +71,31 @@ def resource_source(space: str, row: Resource) -> IndexSource:
 
 
 class Kind(NamedTuple):
-    """A kind of row in the index: its type, its content for the index, and the statements that get and update a row."""
+    """A kind of row in the index: its type, its content for the index, and the statements that read it."""
 
     row: type[Any]
     source: Callable[[str, Any], IndexSource]
+    each: str
     get: str
-    update: str = ""
+    not_embedded: str
 
 
 Indexed = Literal["memory", "entity", "note", "resource"]
-KINDS: Mapping[Indexed, Kind] = MappingProxyType(
-    {
-        "memory": Kind(Memory, memory_source, "brain.repository.get", "brain.memories.update"),
-        "entity": Kind(Entity, entity_source, "brain.entities.get", "brain.entities.update"),
-        "note": Kind(Note, note_source, "brain.notes.get"),
-        "resource": Kind(Resource, resource_source, "brain.resources.get"),
-    }
-)
+KINDS: Mapping[Indexed, Kind] = {
+    "memory": Kind(Memory, memory_source, "brain.memories_for_index", "brain.repository.get", "brain.vectors.memories"),
+    "entity": Kind(Entity, entity_source, "brain.entities_for_index", "brain.entities.get", "brain.vectors.entities"),
+    "note": Kind(Note, note_source, "brain.notes_for_index", "brain.notes.get", "brain.vectors.notes"),
+    "resource": Kind(
+        Resource, resource_source, "brain.resources_for_index", "brain.resources.get", "brain.vectors.resources"
+    ),
+}
+KIND_OF: Mapping[type[Any], Kind] = {kind.row: kind for kind in KINDS.values()}
 
 
-def is_indexed(row: Memory | Entity | Note | Resource) -> bool:
+def is_indexed(row: Memory | Entity | Note | Resource | Link) -> bool:
     if isinstance(row, Resource):
         return row.status != ARCHIVED
-    return isinstance(row, Note) or row.status == ACTIVE
+    return not isinstance(row, Link) and (isinstance(row, Note) or row.status == ACTIVE)
 
 
 def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:

@@ -1,14 +1,13 @@
 """Takes memories of other programs into `brain`: memories, notes, entities and links, under ids of their origin."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec.structs import astuple
 
-from handlers.brain.base import databases, embedding_columns, is_immutable, json_text
+from handlers.brain.base import databases, embedding, json_text, lock_of, new_row
 from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
-from handlers.brain.repository import Successor, retire
+from handlers.brain.repository import Successor, insert_new, new_memory, retire
 from handlers.brain.schemas import Entity, Link, Memory, Note
 from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
@@ -33,20 +32,14 @@ from kernel.store.transaction import Tx
 
 _PREFIXES = {"memory": "mem", "entity": "ent", "note": "note", "link": "lnk"}
 _KNOWN = {"memory": "brain.intake.memories", "entity": "brain.intake.entities", "note": "brain.intake.notes"}
-_INSERTS = {
-    "memory": "brain.import_project_brain.memories",
-    "entity": "brain.import_project_brain.entities",
-    "link": "brain.import_project_brain.links",
-}
-_DEFAULT_IMPORTANCE = 3
 _CREATED = "created"
 _ARCHIVED = Successor("archived", "archived", None, "No longer in its source")
 
 
 class _Row(NamedTuple):
-    """A row that a record becomes: its columns, its id, its text in the history, and its document for the index."""
+    """A row that a record becomes, its id, its text in the history, and its document for the index."""
 
-    values: tuple[Any, ...]
+    row: Any
     id: str
     text: str
     source: IndexSource | None
@@ -95,12 +88,8 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
         for number, record, row in zip(numbers, own, rows, strict=True):
             outcomes[number] = _changed(tx, kind, db, record, row) if row.id in here else row.id not in present
         if not tx.readonly:
-            _add(
-                tx,
-                kind,
-                db,
-                [(records[number], row) for number, row in zip(numbers, rows, strict=True) if outcomes[number] is True],
-            )
+            pairs = zip(numbers, rows, strict=True)
+            _add(tx, db, [(records[number], row) for number, row in pairs if outcomes[number] is True])
     return outcomes
 
 
@@ -113,34 +102,24 @@ def _changed(tx: Tx, kind: str, db: str, record: Record, new: _Row) -> bool | st
 
 def _changed_note(tx: Tx, db: str, new: _Row) -> bool | str:
     old = tx.one("brain.notes.get", Note, db=db, id=new.id)
-    now = Note(*new.values)
+    now: Note = new.row
     if old is None or _told(old, now.project_id) == _told(now, old.project_id):
         return False
     space = f"brain:{db}"
     outcome = outcome_of_change(tx, space, new.id, new.text)
     if outcome == UPDATED and not tx.readonly:
-        columns = (
-            "title",
-            "content",
-            "note_type",
-            "summary",
-            "key_points",
-            "tags",
-            "category",
-            "project_id",
-            "word_count",
-        )
-        changes = {name: getattr(now, name) for name in columns}
+        names = "title content note_type summary key_points tags category project_id word_count".split()
+        changes = {name: getattr(now, name) for name in names}
         more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
         row = tx.one("brain.notes.update", Note, db=db, id=new.id, entity_id=None, **changes, **more) or now
-        _keep_update(tx, space, old.content, _Row((), row.id, row.content, note_source(space, row)))
+        _keep_update(tx, space, old.content, _Row(row, row.id, row.content, note_source(space, row)))
     return outcome
 
 
 def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
     """Update the text, category and tags of an active memory; a source that is older than the row changes nothing."""
     old = tx.one("brain.repository.get", Memory, db=db, id=new.id)
-    now = Memory(*new.values)
+    now: Memory = new.row
     if old is None or now.status != ACTIVE:
         return False
     space, is_back = f"brain:{db}", old.status == _ARCHIVED.status
@@ -150,19 +129,13 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
         return False
     if record.updated_at and record.updated_at < old.updated_at and not is_back:
         return False
-    outcome = KEPT if is_immutable(old) else outcome_of_change(tx, space, new.id, new.text)
+    outcome = KEPT if lock_of(old) else outcome_of_change(tx, space, new.id, new.text)
     if outcome == UPDATED and not tx.readonly:
         unset = {"subcategory": None, "status": ACTIVE, "importance": None, "valid_until": None}
-        changes = {
-            "content": now.content,
-            "category": now.category,
-            "tags": now.tags,
-            "metadata": now.metadata,
-            **unset,
-        }
+        changes = {name: getattr(now, name) for name in ("content", "category", "tags", "metadata")} | unset
         more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
         row = tx.one("brain.memories.update", Memory, db=db, id=new.id, **changes, **more) or now
-        kept = _Row((), row.id, row.content, memory_source(space, row))
+        kept = _Row(row, row.id, row.content, memory_source(space, row))
         _keep_update(tx, space, old.content, kept, source_of(record))
     return outcome
 
@@ -189,7 +162,7 @@ def _archive_gone(tx: Tx, db: str, record: Record) -> int | str:
     row = tx.one("brain.repository.get", Memory, db=db, id=number)
     if row is None or row.status != ACTIVE:
         return 0
-    if is_immutable(row) or outcome_of_change(tx, f"brain:{db}", row.id, "") != UPDATED:
+    if lock_of(row) or outcome_of_change(tx, f"brain:{db}", row.id, "") != UPDATED:
         return KEPT
     if not tx.readonly:
         retire(tx, db, row, _ARCHIVED)
@@ -262,13 +235,12 @@ def _database(tx: Tx, name: str) -> str:
 
 
 def id_of(kind: str, key: str) -> str:
-    """Return the id of the row that a record of this kind and key becomes."""
     return stable_id(_PREFIXES[kind], kind, key)
 
 
 def _known(tx: Tx, kind: str, db: str, rows: Sequence[_Row]) -> set[str]:
     if kind == "link":
-        return set(tx.all("brain.intake.known_links", str, db=db, rows=[row.values[:6] for row in rows]))
+        return set(tx.all("brain.intake.known_links", str, db=db, rows=[astuple(row.row)[:6] for row in rows]))
     return {*_here(tx, kind, db, [row.id for row in rows])}
 
 
@@ -276,14 +248,8 @@ def _here(tx: Tx, kind: str, db: str, ids: Sequence[str]) -> dict[str, _Known]:
     return {row.id: row for row in tx.all(_KNOWN[kind], _Known, db=db, ids=ids)}
 
 
-def _add(tx: Tx, kind: str, db: str, record_rows: Sequence[tuple[Record, _Row]]) -> None:
-    if not record_rows:
-        return
-    values = [row.values for _, row in record_rows]
-    if kind == "note":
-        tx.all("brain.import_project_brain.notes", str, rows=values)
-    else:
-        tx.all(_INSERTS[kind], str, db=db, rows=values)
+def _add(tx: Tx, db: str, record_rows: Sequence[tuple[Record, _Row]]) -> None:
+    insert_new(tx, db, [row.row for _, row in record_rows])
     writer = ("brain", *tx.call_context.writer[1:])
     for record, row in record_rows:
         created_at = record.created_at or tx.now
@@ -306,83 +272,68 @@ def _append_history(
 
 
 def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
-    details, created_at = record.details, record.created_at or tx.now
-    status = details.get("status", ACTIVE)
-    has, model = embedding_columns(tx) if status == ACTIVE else (0, None)
-    successor = details.get("superseded_by")
-    row = Memory(
-        number,
-        record.text,
-        record.category or "fact",
-        None,
-        json_text(list(record.tags)) if record.tags else None,
-        record.origin.get("system", "import"),
-        status,
-        id_of("memory", successor) if successor else None,
-        details.get("root") or None,
-        details.get("importance", _DEFAULT_IMPORTANCE),
-        "permanent",
-        None,
-        0,
-        details.get("valid_from") or None,
-        details.get("valid_until") or None,
-        1.0,
-        details.get("confidence", 1.0),
-        has,
-        model,
-        _metadata(record),
-        created_at,
-        record.updated_at or created_at,
+    details = record.details
+    status, successor = details.get("status", ACTIVE), details.get("superseded_by")
+    row = new_memory(
+        tx,
+        **_columns(tx, record, number),
+        content=record.text,
+        category=record.category or "fact",
+        source=record.origin.get("system", "import"),
+        status=status,
+        superseded_by=id_of("memory", successor) if successor else None,
+        importance=details.get("importance", 3),
+        valid_from=details.get("valid_from") or None,
+        valid_until=details.get("valid_until") or None,
+        confidence=details.get("confidence", 1.0),
+        metadata=_metadata(record),
     )
+    if status != ACTIVE:
+        row.has_embedding, row.embedding_model = 0, None
     source = memory_source(f"brain:{db}", row) if status == ACTIVE else None
-    return _Row(astuple(row), row.id, row.content, source)
+    return _Row(row, row.id, row.content, source)
+
+
+def _columns(tx: Tx, record: Record, number: str) -> dict[str, Any]:
+    """Return the columns of a record that have the same name in the rows of every kind."""
+    created_at = record.created_at or tx.now
+    times = {"created_at": created_at, "updated_at": record.updated_at or created_at}
+    place = {"id": number, "project_id": record.details.get("root") or None}
+    return {**place, "tags": list(record.tags) or None, **embedding(tx), **times}
 
 
 def _note_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
-    created_at = record.created_at or tx.now
-    row = Note(
-        number,
-        db,
-        record.title or "Untitled",
-        record.text,
-        record.details.get("note_type") or "note",
-        record.details.get("summary") or None,
-        json_text([_source_of(record), *record.details.get("points", ())]),
-        json_text(list(record.tags)) if record.tags else None,
-        record.category or None,
-        None,
-        1,
-        None,
-        record.details.get("root") or None,
-        None,
-        len(record.text.split()),
-        *embedding_columns(tx),
-        created_at,
-        record.updated_at or created_at,
+    names = (record.origin.get(name) for name in ("system", "file", "id"))
+    source = f"source: {' '.join(str(name) for name in names if name)}"  # as a key point: a note has no metadata
+    row = new_row(
+        Note,
+        **_columns(tx, record, number),
+        db=db,
+        title=record.title or "Untitled",
+        content=record.text,
+        note_type=record.details.get("note_type") or "note",
+        summary=record.details.get("summary") or None,
+        key_points=[source, *record.details.get("points", ())],
+        category=record.category or None,
+        version=1,
+        word_count=len(record.text.split()),
     )
-    return _Row(astuple(row), row.id, row.content, note_source(f"brain:{db}", row))
+    return _Row(row, row.id, row.content, note_source(f"brain:{db}", row))
 
 
 def _entity_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
-    created_at = record.created_at or tx.now
-    row = Entity(
-        number,
-        record.title,
-        record.category or "concept",
-        None,
-        record.text or None,
-        json_text(list(record.tags)) if record.tags else None,
-        json_text(record.details.get("aliases") or None),
-        ACTIVE,
-        0,
-        None,
-        None,
-        *embedding_columns(tx),
-        _metadata(record),
-        created_at,
-        record.updated_at or created_at,
+    row = new_row(
+        Entity,
+        **_columns(tx, record, number),
+        name=record.title,
+        type=record.category or "concept",
+        description=record.text or None,
+        aliases=record.details.get("aliases") or None,
+        status=ACTIVE,
+        mention_count=0,
+        metadata=_metadata(record),
     )
-    return _Row(astuple(row), row.id, row.name, entity_source(f"brain:{db}", row))
+    return _Row(row, row.id, row.name, entity_source(f"brain:{db}", row))
 
 
 def _link_rows(tx: Tx, db: str, records: Sequence[Record]) -> list[_Row]:
@@ -414,13 +365,7 @@ def _link_row(tx: Tx, record: Record, numbers: Sequence[str]) -> _Row:
         _metadata(record),
         record.created_at or tx.now,
     )
-    return _Row(astuple(row), row.id, f"{row.source_id} {row.relationship} {row.target_id}", None)
-
-
-def _source_of(record: Record) -> str:
-    """Return the source of a note as a key point: it has no metadata."""
-    names = (record.origin.get(name) for name in ("system", "file", "id"))
-    return f"source: {' '.join(str(name) for name in names if name)}"
+    return _Row(row, row.id, f"{row.source_id} {row.relationship} {row.target_id}", None)
 
 
 def _metadata(record: Record) -> str | None:
@@ -428,6 +373,8 @@ def _metadata(record: Record) -> str | None:
     return json_text({**record.details.get("metadata", {}), **root, "from": dict(record.origin)})
 
 
-_ROWS: Mapping[str, Callable[[Tx, str, Record, str], _Row]] = MappingProxyType(
-    {"memory": _memory_row, "note": _note_row, "entity": _entity_row}
-)
+_ROWS: Mapping[str, Callable[[Tx, str, Record, str], _Row]] = {
+    "memory": _memory_row,
+    "note": _note_row,
+    "entity": _entity_row,
+}

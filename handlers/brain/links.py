@@ -3,7 +3,7 @@
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict, astuple, replace
 
 from handlers.brain.base import NO_PREFIX, databases, new_id, new_row, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
@@ -44,7 +44,7 @@ class DeleteLink(Struct, forbid_unknown_fields=True):
 _REFERENCES = {"project_id": "entity", "entity_id": "entity", "parent_note_id": "note", "source_memory_id": "memory"}
 
 
-class _LinkEnd(NamedTuple):
+class LinkEnd(NamedTuple):
     kind: str
     id: str
 
@@ -53,10 +53,10 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
     """Link two memories or entities, of this database or another."""
     here = space(tx, request.db)
     ends = [(request.source_type, request.source_id), (request.target_type, request.target_id)]
-    for end in tx.all("brain.links.missing_ends", _LinkEnd, ends=ends, databases=databases(tx)):
+    for end in tx.all("brain.links.missing_ends", LinkEnd, ends=ends, databases=databases(tx)):
         raise not_found(end.kind.capitalize(), end.id)
     row = new_row(Link, request, id=new_id(tx, "lnk"), bidirectional=0, created_at=tx.now)
-    if tx.one("brain.links.insert", str, db=request.db, **asdict(row)) is None:
+    if not tx.all("brain.links.insert", str, rows=[(request.db, *astuple(row))]):
         raise Fault("conflict", "This exact link already exists", NO_PREFIX)
     history.append(tx, here, row.id, "created", after=_link_text(row))
     return row
@@ -72,7 +72,7 @@ def check_references(tx: Tx, request: Struct) -> None:
         del ends["project_id"]
     if not ends:
         return
-    for end in tx.all("brain.links.missing_ends", _LinkEnd, ends=[*ends.values()], databases=databases(tx)):
+    for end in tx.all("brain.links.missing_ends", LinkEnd, ends=[*ends.values()], databases=databases(tx)):
         name = next(name for name, pair in ends.items() if pair == end)
         raise Fault(
             "not_found", f"{end.kind.capitalize()} '{end.id}' not found: {name} is the id of a stored {end.kind}"
@@ -106,7 +106,7 @@ def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
     """
     # Ids of the original are unique within a database only.
     names = [name for name in databases(tx) if name != db]
-    alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=names)
+    alone = tx.all("brain.links.missing_ends", LinkEnd, ends=[(kind, key)], databases=names)
     tx.run("brain.links.delete_of_row", databases=[db, *(names if alone else [])], type=kind, id=key)
 
 
@@ -122,8 +122,8 @@ def carry_entity_links(tx: Tx, db: str, old: str, new: str) -> None:
         )
         for row in tx.all("brain.links.with_entities", Link, db=db, id=old)
     ]
+    tx.run("brain.links.insert", rows=[(db, *astuple(row)) for row in rows])
     for row in rows:
-        tx.run("brain.links.insert", db=db, **asdict(row))
         history.append(tx, f"brain:{db}", row.id, "created", after=_link_text(row), reason=f"Carried on from {old}")
 
 

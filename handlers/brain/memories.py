@@ -8,17 +8,16 @@ from msgspec import Meta, Struct
 from handlers.brain import repository, scoring
 from handlers.brain.base import (
     Fields,
-    check_category,
     check_metadata,
     check_mutable,
-    check_status,
+    check_word,
     json_text,
     parse_end,
     parse_time,
     space,
     texts_of,
 )
-from handlers.brain.index_text import ACTIVE, memory_source, update_index
+from handlers.brain.index_text import ACTIVE
 from handlers.brain.links import carry_entity_links, check_references, delete_links_of
 from handlers.brain.repository import Draft, Successor, check_not_replaced, free_predecessors, inherited_metadata
 from handlers.brain.schemas import (
@@ -38,7 +37,6 @@ from handlers.brain.schemas import (
 )
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.errors import Fault
-from kernel.store import history
 from kernel.store.transaction import Tx
 
 MAX_BULK_MEMORIES = 100  # from the contract
@@ -184,17 +182,17 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     supersede_memory. Immutable memories cannot be changed.
     """
     space(tx, request.db)
-    before = repository.get(tx, request.db, request.id)
+    before = repository.get(tx, Memory, request.db, request.id)
     check_mutable(before, "modify")
-    check_category(request.category, before.category)
-    check_status(request.status, before.status)
+    check_word("category", request.category, before.category)
+    check_word("status", request.status, before.status)
     check_metadata(request.metadata)
     changes = {name: getattr(request, name) for name in UpdateMemory.__struct_fields__[2:]}
     if request.valid_until:
         changes["valid_until"] = parse_end("valid_until", request.valid_until)
     elif before.valid_until is None:
         changes["valid_until"] = None  # an empty text takes an end away, and there is none
-    return repository.update(tx, "memory", request.db, before, changes)
+    return repository.update(tx, request.db, before, changes)
 
 
 def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
@@ -203,20 +201,13 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     cannot be superseded.
     """
     space(tx, request.db)
-    old = repository.get(tx, request.db, request.old_id)
+    old = repository.get(tx, Memory, request.db, request.old_id)
     check_mutable(old, "supersede")
     check_not_replaced(tx, request.db, old)
     reason = request.reason or None
-    new = repository.new_memory(
-        tx,
-        request.new_content,
-        old.category,
-        subcategory=old.subcategory,
-        tags=old.tags,
-        project_id=old.project_id,
-        importance=old.importance,
-        metadata=inherited_metadata(old, reason),
-    )
+    names = ("category", "subcategory", "tags", "project_id", "importance")
+    columns = {"content": request.new_content, "metadata": inherited_metadata(old, reason)}
+    new = repository.new_memory(tx, **columns, **{name: getattr(old, name) for name in names})
     repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
     old_memory = repository.retire(tx, request.db, old, successor)
@@ -229,37 +220,24 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
 def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     """Delete a memory and its links for good; only its history stays. Immutable memories cannot be deleted."""
     space(tx, request.db)
-    row = repository.get(tx, request.db, request.id)
+    row = repository.get(tx, Memory, request.db, request.id)
     check_mutable(row, "delete")
     delete_row(tx, request.db, row)
     return f"Deleted memory '{row.id}'"
 
 
 def delete_row(tx: Tx, db: str, row: Memory, reason: str | None = None) -> None:
-    here = f"brain:{db}"
+    """Delete a memory and its links, and let those that it replaced be replaced again."""
     free_predecessors(tx, db, row.id)
     delete_links_of(tx, db, "memory", row.id)
-    tx.run("brain.memories.delete", db=db, id=row.id)
-    history.append(tx, here, row.id, "deleted", before=row.content, reason=reason)
-    update_index(tx, memory_source(here, row), active=False)
+    repository.remove(tx, db, row, reason)
 
 
 def _new_draft(tx: Tx, db: str, item: NewMemory) -> Draft:
     space(tx, db)
     check_metadata(item.metadata)
     check_references(tx, item)
-    row = repository.new_memory(
-        tx,
-        item.content,
-        item.category,
-        subcategory=item.subcategory,
-        tags=json_text(item.tags),
-        project_id=item.project_id,
-        importance=item.importance,
-        metadata=json_text(item.metadata),
-        valid_until=parse_end("valid_until", item.valid_until),
-    )
-    return Draft(db, row)
+    return Draft(db, repository.new_memory(tx, item, valid_until=parse_end("valid_until", item.valid_until)))
 
 
 def _draft_or_fault(tx: Tx, request: SaveMemory) -> Draft | Fault:

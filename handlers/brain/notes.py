@@ -3,12 +3,11 @@
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple
 
-from handlers.brain.base import Fields, embedding, new_id, new_row, not_found, space
+from handlers.brain import repository
+from handlers.brain.base import Fields, embedding, new_id, new_row, space
 from handlers.brain.index_text import note_source, note_text, update_index
 from handlers.brain.links import check_references
-from handlers.brain.repository import given_changes, read_page
 from handlers.brain.schemas import (
     Database,
     Id,
@@ -76,34 +75,27 @@ class UpdateNote(Struct, forbid_unknown_fields=True):
     entity_id: Annotated[Id | None, Meta(description="New entity")] = None
 
 
-_CHANGED = UpdateNote.__struct_fields__[2:]
-
-
 def save_note(tx: Tx, request: SaveNote) -> Note:
     """Save a longer text: a document, design, meeting or journal entry."""
-    here = space(tx, request.db)
+    space(tx, request.db)
     check_references(tx, request)
     columns = {"id": new_id(tx, "note"), "version": 1, "word_count": len(request.content.split())}
     row = new_row(Note, request, **columns, **embedding(tx), created_at=tx.now, updated_at=tx.now)
-    tx.run("brain.notes.insert", rows=[astuple(row)])
-    history.append(tx, here, row.id, "created", after=row.content)
-    update_index(tx, note_source(here, row))
-    return row
+    return repository.create(tx, request.db, row)
 
 
 def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
-    return read_page(tx, "brain.notes.page", Note, request, "note_type")
+    return repository.read_page(tx, "brain.notes.page", Note, request, "note_type")
 
 
 def update_note(tx: Tx, request: UpdateNote) -> Note:
     """Change a note; what is left out stays, and new content counts up its version."""
     here = space(tx, request.db)
-    before = tx.one("brain.notes.get", Note, db=request.db, id=request.id)
-    if before is None:
-        raise not_found("Note", request.id)
+    before = repository.get(tx, Note, request.db, request.id)
     check_references(tx, request)
-    changes, reason = given_changes({name: getattr(request, name) for name in _CHANGED})
+    names = UpdateNote.__struct_fields__[2:]
+    changes, reason = repository.given_changes({name: getattr(request, name) for name in names})
     count = len(request.content.split()) if request.content else None
     more = {"word_count": count, "now": tx.now, **embedding(tx)}
     row = tx.one("brain.notes.update", Note, db=request.db, id=request.id, **changes, **more) or before

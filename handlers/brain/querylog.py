@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -37,16 +37,6 @@ class CleanupQueryLog(Struct, forbid_unknown_fields=True):
     """How old the entries to delete are."""
 
     older_than_days: Annotated[Days, Meta(description="Delete what is older than this many days")] = 30
-
-
-class LoggedQuery(NamedTuple):
-    """One answered search; `db` holds the names of its databases, separated by commas."""
-
-    db: str
-    text: str
-    source: SearchKind
-    ids: Sequence[str]
-    milliseconds: float
 
 
 class ToolsUsed(Struct):
@@ -109,7 +99,7 @@ class Cleaned(Struct):
 
 def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
     """Report what was searched in the last days, in all databases: how often, how many results, how long it took."""
-    since = _days_ago(tx, request.days)
+    since = later(tx.now, -timedelta(days=request.days))
     group = request.group_by or "tool"
     totals = tx.one("brain.querylog.totals", _totals, since=since) or _totals(0, 0, 0, 0, 0, None, None)
     page = {"since": since, "limit": request.limit}
@@ -122,34 +112,19 @@ def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
 
 def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
     """Delete old entries of the query log, of every database."""
-    count = tx.run("brain.querylog.delete", before=_days_ago(tx, request.older_than_days))
+    count = tx.run("brain.querylog.delete", before=later(tx.now, -timedelta(days=request.older_than_days)))
     return Cleaned(count, request.older_than_days)
 
 
-def log_query(tx: Tx, query: LoggedQuery) -> None:
-    """Adds an answered search to the log."""
+def log_query(tx: Tx, db: str, text: str, source: SearchKind, ids: Sequence[str], milliseconds: float) -> None:
+    """Adds an answered search of some databases, whose names are separated by commas."""
     # Redacted before it is stored: users search for texts they just pasted.
-    row = (
-        new_id(tx, "qlog"),
-        query.db,
-        redact(query.text),
-        query.source,
-        len(query.ids),
-        json_text(list(query.ids)),
-        query.milliseconds,
-        None,
-        tx.now,
-    )
-    tx.run("brain.querylog.insert", rows=[row])
-
-
-def start_timer() -> float:
-    """Return the start of a measurement, for `elapsed_ms`."""
-    return time.perf_counter()
+    query = (new_id(tx, "qlog"), db, redact(text), source)
+    tx.run("brain.querylog.insert", rows=[(*query, len(ids), json_text(list(ids)), milliseconds, None, tx.now)])
 
 
 def elapsed_ms(start: float) -> float:
-    """Return milliseconds since `start_timer`."""
+    """Return milliseconds since a time of `time.perf_counter`."""
     return round((time.perf_counter() - start) * 1000, 3)
 
 
@@ -163,10 +138,6 @@ def _totals(
     queries: int, unique: int, hybrid: int, semantic: int, fts: int, results: float | None, took: int | None
 ) -> Totals:
     return Totals(queries, unique, ToolsUsed(hybrid, semantic, fts), results, took)
-
-
-def _days_ago(tx: Tx, days: int) -> str:
-    return later(tx.now, -timedelta(days=days))
 
 
 TOOLS: tuple[Tool, ...] = (

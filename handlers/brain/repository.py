@@ -1,4 +1,4 @@
-"""Reads pages of rows, and writes memories: row, index and history together."""
+"""Reads pages of rows, and writes rows: row, index and history together."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -10,25 +10,51 @@ from msgspec.structs import asdict, astuple, replace
 from handlers.brain.base import (
     NO_PREFIX,
     check_fields,
-    check_filters,
+    check_word,
+    embedding,
     embedding_columns,
     json_text,
     keep_fields,
     new_id,
+    new_row,
     not_found,
     space,
     stored,
 )
-from handlers.brain.index_text import ACTIVE, KINDS, Indexed, memory_source, update_index
-from handlers.brain.schemas import Memory
+from handlers.brain.index_text import ACTIVE, KIND_OF, is_indexed, memory_source, update_index
+from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
+from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
 from kernel.core.text import spellings
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 R = TypeVar("R", bound=Struct)
+Row = TypeVar("Row", Memory, Entity, Note, Resource, Link)
 SOURCE = "claude_code"
 MEMORY_TYPE = "permanent"
+
+
+class _Writes(NamedTuple):
+    """The statements that insert and delete a row of a kind, note that it is embedded, and update it."""
+
+    insert: str
+    delete: str = ""
+    flag_embedded: str = ""
+    update: str = ""
+
+
+WRITES: Mapping[type[Any], _Writes] = {
+    Memory: _Writes(
+        "brain.repository.insert", "brain.memories.delete", "brain.vectors.flag_memories", "brain.memories.update"
+    ),
+    Entity: _Writes(
+        "brain.entities.insert", "brain.entities.delete", "brain.vectors.flag_entities", "brain.entities.update"
+    ),
+    Note: _Writes("brain.notes.insert", "brain.notes.delete", "brain.vectors.flag_notes"),
+    Resource: _Writes("brain.resources.insert", "brain.resources.delete", "brain.vectors.flag_resources"),
+    Link: _Writes("brain.links.insert"),
+}
 
 
 class Draft(NamedTuple):
@@ -58,8 +84,8 @@ def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, 
         word: str | None = getattr(request, name, None)
         forms[names] = None if word is None else spellings([word])
     rows = tx.all(statement, kind, **{**asdict(request), **forms, **filters})
-    if not request.offset:
-        check_filters(rows, **{word: getattr(request, word) for word in words})
+    for word in () if rows or request.offset else words:  # imported rows may have others
+        check_word(word, getattr(request, word))
     keep_fields(request.fields, rows)
     return rows
 
@@ -72,61 +98,39 @@ def given_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return {name: stored(value) for name, value in changes.items()}, f"Changed {', '.join(fields)}"
 
 
-def update(tx: Tx, name: Indexed, db: str, before: Any, changes: Mapping[str, Any]) -> Any:
+def update(tx: Tx, db: str, before: Row, changes: Mapping[str, Any]) -> Row:
     """Changes a memory or an entity: row, index and history; None leaves a value as it is. Return the row."""
-    kind, here = KINDS[name], f"brain:{db}"
+    kind, here = KIND_OF[type(before)], f"brain:{db}"
     columns, reason = given_changes(changes)
     after = replace(before, **{name: value for name, value in columns.items() if value is not None})
     if after == before:
         raise Fault("invalid", "No fields to update: these values are stored already", NO_PREFIX)
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
-    is_reindexed = (after.status, kind.source(here, after)) != (before.status, kind.source(here, before))
-    has_embedding, model = embedding_columns(tx) if is_reindexed and after.status == ACTIVE else (None, None)
+    is_active = is_indexed(after)
+    is_reindexed = (is_active, kind.source(here, after)) != (is_indexed(before), kind.source(here, before))
+    has_embedding, model = embedding_columns(tx) if is_reindexed and is_active else (None, None)
     more = {"has_embedding": has_embedding, "embedding_model": model, "now": tx.now}
-    row = tx.one(kind.update, kind.row, db=db, id=before.id, **columns, **more) or before
+    row = tx.one(WRITES[kind.row].update, kind.row, db=db, id=before.id, **columns, **more) or before
     source = kind.source(here, row)
-    text = source.text if row.status == ACTIVE else None  # as for a memory that is superseded or corrected
+    text = source.text if is_active else None  # as for a memory that is superseded or corrected
     old = kind.source(here, before).text
     history.append(tx, here, row.id, "updated", before=old, after=text, reason=reason)
     if is_reindexed:
-        update_index(tx, source, active=row.status == ACTIVE)
+        update_index(tx, source, active=is_active)
     return row
 
 
-def new_memory(
-    tx: Tx,
-    content: str,
-    category: str,
-    *,
-    subcategory: str | None = None,
-    tags: str | None = None,
-    project_id: str | None = None,
-    importance: int = 3,
-    confidence: float = 1.0,
-    metadata: str | None = None,
-    valid_until: str | None = None,
-) -> Memory:
-    """Return a new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
-    usage = (None, 0, None, valid_until, 1.0)  # last access, access count, validity, decay score
-    return Memory(
-        new_id(tx, "mem"),
-        content,
-        category,
-        subcategory,
-        tags,
-        SOURCE,
-        "active",
-        None,
-        project_id,
-        importance,
-        MEMORY_TYPE,
-        *usage,
-        confidence,
-        *embedding_columns(tx),
-        metadata,
-        tx.now,
-        tx.now,
-    )
+def new_memory(tx: Tx, request: Struct | None = None, **values: Any) -> Memory:
+    """Return a new active memory of the values, else of the fields of the request, not written yet."""
+    usage = {"access_count": 0, "decay_score": 1.0, "confidence": 1.0}
+    origin = {
+        "id": values.get("id") or new_id(tx, "mem"),
+        "source": SOURCE,
+        "status": ACTIVE,
+        "memory_type": MEMORY_TYPE,
+    }
+    times = {"created_at": tx.now, "updated_at": tx.now}
+    return new_row(Memory, request, **{**origin, **usage, **embedding(tx), **times, **values})
 
 
 def add(tx: Tx, drafts: Sequence[Draft]) -> None:
@@ -140,15 +144,45 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
         update_index(tx, memory_source(here, row))
 
 
-def get(tx: Tx, db: str, key: str) -> Memory:
-    row = tx.one("brain.repository.get", Memory, db=db, id=key)
-    if row is None:
-        raise not_found("Memory", key)
+def insert_new(tx: Tx, db: str, rows: Sequence[Row]) -> list[Row]:
+    """Inserts rows of one kind without history and index; return those with an id, and with one that was free."""
+    rows = [row for row in rows if row.id]
+    if not rows:
+        return []
+    place = () if isinstance(rows[0], Note | Resource) else (db,)  # these have their database in the row
+    values = [(*place, *astuple(row)) for row in rows]
+    new_ids = set(tx.all(WRITES[type(rows[0])].insert, str, rows=values))
+    return [row for row in rows if row.id in new_ids]
+
+
+def create(tx: Tx, db: str, row: Row) -> Row:
+    """Writes a new row, its history and its index document."""
+    here = f"brain:{db}"
+    source = KIND_OF[type(row)].source(here, row)
+    insert_new(tx, db, [row])
+    history.append(tx, here, row.id, "created", after=_history_text(row, source))
+    update_index(tx, source)
     return row
 
 
-def exists(tx: Tx, db: str, key: str) -> bool:
-    return tx.one("brain.repository.get", Memory, db=db, id=key) is not None
+def remove(tx: Tx, db: str, row: Row, reason: str | None = None) -> None:
+    """Deletes a row and takes it out of the index; its history stays."""
+    here = f"brain:{db}"
+    source = KIND_OF[type(row)].source(here, row)
+    tx.run(WRITES[type(row)].delete, db=db, id=row.id)
+    history.append(tx, here, row.id, "deleted", before=_history_text(row, source), reason=reason)
+    update_index(tx, source, active=False)
+
+
+def _history_text(row: Row, source: IndexSource) -> str:
+    return row.content if isinstance(row, Note) else source.text
+
+
+def get(tx: Tx, kind: type[Row], db: str, key: str) -> Row:
+    row = tx.one(KIND_OF[kind].get, kind, db=db, id=key)
+    if row is None:
+        raise not_found(kind.__name__, key)
+    return row
 
 
 def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
@@ -156,7 +190,6 @@ def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
 
 
 def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
-    """Replaces an active memory by its successor; returns the updated row."""
     status, operation, by, reason = successor
     here = f"brain:{db}"
     tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
@@ -169,7 +202,6 @@ def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
 def link_successor(
     tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
 ) -> str:
-    """Links a memory to its predecessor; returns the id of the link."""
     key = new_id(tx, "lnk")
     tx.run(
         "brain.repository.link",
@@ -189,14 +221,10 @@ def link_successor(
 _REASON = "supersede_reason"  # the key of the original
 
 
-class _Freed(NamedTuple):
-    id: str
-    content: str
-
-
 def check_not_replaced(tx: Tx, db: str, row: Memory) -> None:
     """Raises Fault("conflict") for a memory with a successor, naming it: two successors would be two truths."""
-    if row.status != ACTIVE and row.superseded_by and exists(tx, db, row.superseded_by):
+    successor = row.superseded_by if row.status != ACTIVE else None
+    if successor and tx.one("brain.repository.get", Memory, db=db, id=successor):
         raise Fault("conflict", f"Memory '{row.id}' is already superseded by '{row.superseded_by}'")
 
 
@@ -218,5 +246,5 @@ def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
 
 def free_predecessors(tx: Tx, db: str, key: str) -> None:
     """Takes a memory that is about to be deleted from those it replaced, which may then be replaced again."""
-    for old in tx.all("brain.repository.free_predecessors", _Freed, db=db, id=key, now=tx.now):
+    for old in tx.all("brain.repository.free_predecessors", Memory, db=db, id=key, now=tx.now):
         history.append(tx, f"brain:{db}", old.id, "updated", before=old.content, reason=f"Deleted {key}")

@@ -4,15 +4,13 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple
 
 from handlers.brain.base import Fields, embedding, new_id, new_row, space
-from handlers.brain.index_text import resource_source, resource_text, update_index
+from handlers.brain.index_text import resource_text
 from handlers.brain.links import check_references
-from handlers.brain.repository import read_page
+from handlers.brain.repository import create, read_page
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
-from kernel.store import history
 from kernel.store.transaction import Tx
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
@@ -52,15 +50,11 @@ class GetResources(Struct, forbid_unknown_fields=True):
 
 def save_resource(tx: Tx, request: SaveResource) -> Resource:
     """Save a link, article, repository or other thing found elsewhere."""
-    here = space(tx, request.db)
+    space(tx, request.db)
     check_references(tx, request)
     columns = {"id": new_id(tx, "res"), "status": "captured", "domain": domain(request.url), "access_count": 0}
     row = new_row(Resource, request, **columns, **embedding(tx), created_at=tx.now)
-    tx.run("brain.resources.insert", rows=[astuple(row)])
-    source = resource_source(here, row)
-    history.append(tx, here, row.id, "created", after=source.text)
-    update_index(tx, source)
-    return row
+    return create(tx, request.db, row)
 
 
 def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
@@ -69,7 +63,6 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
 
 
 def domain(url: str | None) -> str | None:
-    """Return the host of an address, or None if it has none."""
     try:
         return urlsplit(url).hostname or None if url else None
     except ValueError:

@@ -58,10 +58,13 @@ ACCESS_GAIN = 0.1  # added to a decay score by an access
 _SECONDS_PER_DAY = 86_400
 
 
-class _DecayScore(NamedTuple):
+class ScoreInputs(NamedTuple):
+    """The columns of a row that its score needs: its decay score, since when it decays, and its importance."""
+
     id: str
     decay_score: float
     since: str
+    importance: float | None
 
 
 def relevance_weights(weights: Weights) -> index.Weights:
@@ -100,12 +103,10 @@ def total_score(score: Signals) -> float:
 
 
 def rounded(score: Signals) -> Signals:
-    """Return the signals rounded to four decimals, as returned."""
     return Signals(round(score.vector, 4), round(score.fts, 4), round(score.recency, 4), round(score.importance, 4))
 
 
 def importance(value: float | None) -> float:
-    """Scale importance to [0, 1]; None counts as NEUTRAL_IMPORTANCE."""
     return _clamped((NEUTRAL_IMPORTANCE if value is None else value) / IMPORTANCE_SCALE)
 
 
@@ -142,13 +143,12 @@ def record_access(tx: Tx, db: str, ids: Sequence[str]) -> None:
     if not ids:
         return
     half_life = half_life_days(tx)
-    scores = tx.all("brain.scoring.scores", _DecayScore, db=db, ids=ids)
+    scores = tx.all("brain.hybrid_search.memory_signals", ScoreInputs, db=db, ids=ids)
     rows = [(row.id, min(1.0, decayed(row.decay_score, row.since, tx.now, half_life) + ACCESS_GAIN)) for row in scores]
     tx.run("brain.scoring.record_access", db=db, rows=rows, now=tx.now)
 
 
 def half_life_days(tx: Tx) -> float:
-    """Return the days without access after which a decay score halves."""
     return setting(tx, HALF_LIFE_DAYS)
 
 

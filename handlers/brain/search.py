@@ -1,5 +1,6 @@
 """Full-text search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
@@ -8,7 +9,7 @@ from msgspec.structs import astuple
 
 from handlers.brain import querylog, repository, scoring
 from handlers.brain.base import ALWAYS_KEPT, Fields, check_fields, databases, keep_fields, space
-from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
+from handlers.brain.querylog import elapsed_ms
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
 from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.search import index
@@ -24,7 +25,6 @@ class Place(NamedTuple):
 
 
 def expired(tx: Tx, db: str, ids: Sequence[str]) -> set[str]:
-    """Return those of the ids that are memories whose validity has ended."""
     return {key for _, key in tx.all("brain.expired", Place, keys=[(db, key) for key in ids], at=tx.now)}
 
 
@@ -120,7 +120,7 @@ def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
 
 
 def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind], limit: int) -> DatabaseResults:
-    start = start_timer()
+    start = time.perf_counter()
     places = [(space(tx, db), kind) for kind in types]
     # One search for all types costs little more than a search for a single type.
 
@@ -130,31 +130,18 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
     hits = valid(tx, db, limit, best, lambda hit: hit.id)
     ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
     results = DatabaseResults()
+    # The query without its phrase or prefix marks.
+    part = {"part": query.strip().strip('"*').strip() or None, "limit": limit}
     if "memory" in types:
-        results.memories = _memories(tx, db, query, ranks, limit)
+        memories = repository.get_many(tx, db, list(ranks))[:limit]
+        memories = memories or tx.all("brain.search.memories_with_part", Memory, db=db, now=tx.now, **part)
+        results.memories = [RankedMemory(*astuple(row), rank=ranks.get(row.id, UNSET)) for row in memories]
     if "entity" in types:
-        results.entities = _entities(tx, db, query, ranks, limit)
+        entities = tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks))[:limit]
+        entities = entities or tx.all("brain.search.entities_with_part", Entity, db=db, **part)
+        results.entities = [RankedEntity(*astuple(row), rank=ranks.get(row.id, UNSET)) for row in entities]
     vars(results)["milliseconds"] = elapsed_ms(start)
     return results
-
-
-def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
-    if memories := repository.get_many(tx, db, list(ranks)):
-        return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in memories[:limit]]
-    rows = tx.all("brain.search.memories_with_part", Memory, db=db, part=_part(query), now=tx.now, limit=limit)
-    return [RankedMemory(*astuple(row)) for row in rows]
-
-
-def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
-    if entities := tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks)):
-        return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in entities[:limit]]
-    rows = tx.all("brain.search.entities_with_part", Entity, db=db, part=_part(query), limit=limit)
-    return [RankedEntity(*astuple(row)) for row in rows]
-
-
-def _part(query: str) -> str | None:
-    """Return the part of a text that a query asks for, without its phrase or prefix marks; None if nothing is left."""
-    return query.strip().strip('"*').strip() or None
 
 
 def _record_search(tx: Tx, request: Search, result: DatabaseResults) -> None:
@@ -170,7 +157,7 @@ def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
         scoring.record_access(tx, db, [row.id for row in part.memories or []])
     ids = [row.id for part in result.values() for row in [*(part.memories or []), *(part.entities or [])]]
     milliseconds = sum(vars(part)["milliseconds"] for part in result.values())
-    querylog.log_query(tx, LoggedQuery(",".join(result), query, "fts", ids, milliseconds))
+    querylog.log_query(tx, ",".join(result), query, "fts", ids, milliseconds)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -1,13 +1,22 @@
-"""Smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct."""
+"""Smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct, history."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import DUPLICATE_DISTANCE, check_category, check_mutable, json_text, parse_end, space, texts_of
+from handlers.brain.base import (
+    DUPLICATE_DISTANCE,
+    check_mutable,
+    check_word,
+    databases,
+    parse_end,
+    parse_time,
+    space,
+    texts_of,
+)
 from handlers.brain.links import carry_entity_links, check_references
 from handlers.brain.memories import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor, check_not_replaced, inherited_metadata
@@ -21,13 +30,16 @@ from handlers.brain.schemas import (
     ShortText,
     Tags,
     Text,
+    Time,
     ValidUntil,
 )
 from kernel.calls.settings import setting
-from kernel.calls.tools import Hints, Hooks, Tool, write
+from kernel.calls.tools import Hints, Hooks, Tool, read, write
 from kernel.core.lazy_regex import regex
 from kernel.search import index
 from kernel.search.index import Hit
+from kernel.store import history
+from kernel.store.history import Event
 from kernel.store.transaction import Tx
 
 _MOST_WORDS = 4
@@ -150,17 +162,12 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
         message = f"Similar memories are stored. The new one {differences}. {_CHOICES}"
         return NeedsDecision(similar, message, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
-    row = repository.new_memory(
-        tx,
-        request.content,
-        request.category,
-        subcategory=request.subcategory,
-        tags=json_text(request.tags),
-        project_id=request.project_id,
-        importance=5 if correction else request.importance,
-        confidence=1.0 if request.confidence is None else request.confidence,
-        valid_until=parse_end("valid_until", request.valid_until),
-    )
+    columns = {
+        "importance": 5 if correction else request.importance,
+        "confidence": 1.0 if request.confidence is None else request.confidence,
+        "valid_until": parse_end("valid_until", request.valid_until),
+    }
+    row = repository.new_memory(tx, request, **columns)
     reason = "User correction" if request.is_correction else "Proactive save"
     repository.add(tx, [Draft(request.db, row, reason=reason)])
     return Added(row)
@@ -172,23 +179,21 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     inherits project, metadata and links to entities. Immutable memories cannot be corrected.
     """
     space(tx, request.db)
-    check_category(request.category)
-    wrong = _find_wrong_memory(tx, request)
+    check_word("category", request.category)
+    wrong = None
+    if request.wrong_memory_id is not None:
+        wrong = repository.get(tx, Memory, request.db, request.wrong_memory_id)
+    elif request.wrong_content is not None:
+        wrong = _find_by_content(tx, request.db, request.wrong_content)
     twins = _twins(tx, request, wrong) if wrong else []
     for memory in twins:
         check_mutable(memory, "correct")
         check_not_replaced(tx, request.db, memory)
-    tags = json_text(request.tags) if request.tags is not None or wrong is None else wrong.tags
-    row = repository.new_memory(
-        tx,
-        request.correct_content,
-        request.category or "correction",
-        importance=5,
-        tags=tags,
-        subcategory=wrong.subcategory if wrong else None,
-        project_id=wrong.project_id if wrong else None,
-        metadata=inherited_metadata(wrong) if wrong else None,
-    )
+    columns: dict[str, Any] = {"category": request.category or "correction", "tags": request.tags}
+    if wrong:
+        columns |= {"subcategory": wrong.subcategory, "project_id": wrong.project_id}
+        columns |= {"metadata": inherited_metadata(wrong), "tags": wrong.tags if request.tags is None else request.tags}
+    row = repository.new_memory(tx, content=request.correct_content, importance=5, **columns)
     repository.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
     for memory in twins:
         reason = f"Corrected to: {request.correct_content}"
@@ -238,11 +243,6 @@ def _words(text: str) -> set[str]:
     return {word for word in text.lower().split() if not pairs or word.isascii()} | pairs
 
 
-def _near(tx: Tx, hits: Sequence[Hit]) -> list[Hit]:
-    limit: float = setting(tx, DUPLICATE_DISTANCE)
-    return [hit for hit in hits if hit.distance is not None and hit.distance < limit]
-
-
 def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits within the limit, those about others within a lower one, and those that name another thing of the
     same subject, which may be far by meaning.
@@ -259,12 +259,6 @@ def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list
     return [hits_by_id[row.id] for row in rows if is_similar(row.content, hits_by_id[row.id].distance or 0.0)]
 
 
-def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
-    if request.wrong_memory_id is not None:
-        return repository.get(tx, request.db, request.wrong_memory_id)
-    return _find_by_content(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
-
-
 def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
     """Return the wrong memory, and after it, if it was found by its content, the active memories of equal content."""
     if request.wrong_memory_id is not None:
@@ -277,7 +271,8 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     """Return the active memory that says the same as `content`, or the only memory that contains every word of it."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     fused_hits = index.fuse(hits, index.Weights(0.5, 0.5))
-    near = {hit.id for hit in _near(tx, hits)}
+    limit: float = setting(tx, DUPLICATE_DISTANCE)
+    near = {hit.id for hit in hits if hit.distance is not None and hit.distance < limit}
     rows = repository.get_many(tx, db, [item.hit.id for item in fused_hits])
     rows_near = [row for row in rows if row.id in near or row.content == content]
     same = index.says_the_same(tx, content, [row.content for row in rows_near])
@@ -291,6 +286,69 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     return holding[0] if len(holding) == 1 and not index.is_common(content) else None
 
 
+# These rows have history too, but the contract is about memories.
+_OTHER_ID_PREFIXES = ("ent_", "note_", "lnk_")
+
+
+class GetMemoryHistory(Struct, forbid_unknown_fields=True):
+    """A memory, and the moment to look back to."""
+
+    memory_id: Annotated[Id, Meta(description="Id of the memory, deleted ones included")]
+    as_of: Annotated[Time | None, Meta(description="Also show its content at this ISO 8601 date or time")] = None
+
+
+class MemoryChange(Struct):
+    """One event of a memory; content is null if it had none, or was no longer active."""
+
+    id: str
+    db: str
+    memory_id: str
+    operation: str
+    content_before: str | None
+    content_after: str | None
+    reason: str | None
+    changed_at: str
+
+
+class MemoryHistory(Struct):
+    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` at
+    that time, null if the memory did not exist or was no longer active.
+    """
+
+    db: str
+    history: list[MemoryChange]
+    as_of: str | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
+
+
+def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str:
+    """Show everything that happened to a memory, in whichever database it is: its content before and after, why and
+    when; with as_of also its content at that moment.
+    """
+    at = parse_time("as_of", request.as_of)
+    if request.memory_id.startswith(_OTHER_ID_PREFIXES):
+        return f"No history found for memory '{request.memory_id}'"
+    # The contract takes no database here, and a deleted memory has no row that would name it.
+    for db in databases(tx):
+        events = history.read(tx, space(tx, db), request.memory_id)
+        if events:
+            return _memory_history(tx, db, request.memory_id, events, at)
+    return f"No history found for memory '{request.memory_id}'"
+
+
+def _memory_history(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
+    changes = [
+        MemoryChange(
+            f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at
+        )
+        for event in events
+        if at is None or event.at <= at
+    ]
+    if at is None:
+        return MemoryHistory(db, changes)
+    return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
+
+
 TOOLS: tuple[Tool, ...] = (
     write(
         smart_save_memory, Hints("Save memory unless known"), permission="write", hooks=Hooks(texts=texts_of("content"))
@@ -301,4 +359,5 @@ TOOLS: tuple[Tool, ...] = (
         permission="write",
         hooks=Hooks(texts=texts_of("correct_content", "wrong_content")),
     ),
+    read(get_memory_history, Hints("Get memory history"), permission="read"),
 )

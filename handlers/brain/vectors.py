@@ -1,28 +1,18 @@
 """batch_embed of `brain` (seed 003), for rows that were saved without a model or with another model."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from handlers.brain.base import embedding_columns, space
 from handlers.brain.index_text import KINDS, Indexed, update_index
+from handlers.brain.repository import WRITES
 from handlers.brain.schemas import Database, Limit
 from kernel.calls.tools import Hints, Tool, exclusive
 from kernel.store.long_work import steps
 from kernel.store.transaction import Tx
 
 Kinds = Annotated[list[Indexed], Meta(max_length=8)]
-# The rows of a kind without an embedding, and the update that marks rows as embedded.
-_STATEMENTS: Mapping[Indexed, tuple[str, str]] = MappingProxyType(
-    {
-        "memory": ("brain.vectors.memories", "brain.vectors.flag_memories"),
-        "entity": ("brain.vectors.entities", "brain.vectors.flag_entities"),
-        "note": ("brain.vectors.notes", "brain.vectors.flag_notes"),
-        "resource": ("brain.vectors.resources", "brain.vectors.flag_resources"),
-    }
-)
 
 
 class BatchEmbed(Struct, forbid_unknown_fields=True):
@@ -48,14 +38,14 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
     _, model = embedding_columns(tx)
     counts: dict[str, Embedded] = {}
     for name in dict.fromkeys(request.types or KINDS):
-        kind, (not_embedded, flag_embedded) = KINDS[name], _STATEMENTS[name]
-        rows = tx.all(not_embedded, kind.row, db=request.db, limit=request.limit, model=model)
+        kind = KINDS[name]
+        rows = tx.all(kind.not_embedded, kind.row, db=request.db, limit=request.limit, model=model)
         if model is None:
             counts[name] = Embedded(0, len(rows))
             continue
         for row in steps(tx, rows):
             update_index(tx, kind.source(here, row))
-        tx.run(flag_embedded, db=request.db, ids=[row.id for row in rows], model=model)
+        tx.run(WRITES[kind.row].flag_embedded, db=request.db, ids=[row.id for row in rows], model=model)
         counts[name] = Embedded(len(rows), 0)
     return counts
 

@@ -23,6 +23,12 @@ _CHECK_SECONDS = 300.0  # of processor time; a check of a file of 10 GB takes a 
 Row = dict[str, Any]
 
 
+def text_of(row: Mapping[str, Any], column: str) -> str | None:
+    """Return a column as text, whatever it holds; None if it is null or missing."""
+    value = row.get(column)
+    return value.decode(errors="replace") if isinstance(value, bytes) else None if value is None else str(value)
+
+
 class ExternalDatabase:
     """The tables of the copy, by name. Rows are read one by one, so that a table may be larger than memory."""
 

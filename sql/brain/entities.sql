@@ -1,7 +1,10 @@
 -- name: insert
--- Rows are (db, and the columns of an entity in their order).
+-- Rows are (db, and the columns of an entity in their order). As of a memory.
 INSERT INTO brain_entity (db, {entity})
-SELECT {fields 17} FROM jsonb_each(:rows);
+SELECT {fields 17} FROM jsonb_each(:rows)
+WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id;
 
 -- name: get
 SELECT {entity}

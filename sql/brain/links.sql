@@ -1,11 +1,9 @@
 -- name: insert
--- Returns the id only if the link is new.
+-- Rows are (db, and the columns of a link in their order). Returns the ids of the links that are new.
 INSERT INTO brain_link (db, {link})
-VALUES (
-    :db, :id, :source_type, :source_id, :target_type, :target_id, :relationship, :strength, :context, :bidirectional,
-    :metadata, :created_at
-)
-ON CONFLICT (db, source_id, source_type, target_type, target_id, relationship) DO NOTHING
+SELECT {fields 12} FROM jsonb_each(:rows)
+WHERE true
+ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: missing_ends

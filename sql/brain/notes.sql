@@ -1,7 +1,10 @@
 -- name: insert
--- One row, the columns of a note in their order.
+-- Rows are the columns of a note in their order. As of a memory.
 INSERT INTO brain_note ({note})
-SELECT {fields 19} FROM jsonb_each(:rows);
+SELECT {fields 19} FROM jsonb_each(:rows)
+WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id;
 
 -- name: get
 SELECT {note}
@@ -43,6 +46,4 @@ WHERE db = :db AND id = :id
 RETURNING {note};
 
 -- name: delete
--- Returns the note, for the history.
-DELETE FROM brain_note WHERE db = :db AND id = :id
-RETURNING {note};
+DELETE FROM brain_note WHERE db = :db AND id = :id;

@@ -1,7 +1,10 @@
 -- name: insert
--- Rows are (db, and the columns of a memory in their order).
+-- Rows are (db, and the columns of a memory in their order). Rows whose id exists are skipped; returns the new ids.
 INSERT INTO brain_memory (db, {memory})
-SELECT {fields 23} FROM jsonb_each(:rows);
+SELECT {fields 23} FROM jsonb_each(:rows)
+WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id;
 
 -- name: get
 SELECT {memory}
@@ -38,4 +41,4 @@ WHERE
         SELECT target_id FROM brain_link
         WHERE db = :db AND source_id = :id AND source_type = 'memory' AND target_type = 'memory'
     )
-RETURNING id, content;
+RETURNING {memory};

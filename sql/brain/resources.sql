@@ -1,7 +1,10 @@
 -- name: insert
--- One row, the columns of a resource in their order.
+-- Rows are the columns of a resource in their order. As of a memory.
 INSERT INTO brain_resource ({resource})
-SELECT {fields 20} FROM jsonb_each(:rows);
+SELECT {fields 20} FROM jsonb_each(:rows)
+WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id;
 
 -- name: get
 SELECT {resource}
@@ -29,6 +32,4 @@ SET access_count = access_count + 1, accessed_at = :now
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
 -- name: delete
--- Returns the resource, for the history.
-DELETE FROM brain_resource WHERE db = :db AND id = :id
-RETURNING {resource};
+DELETE FROM brain_resource WHERE db = :db AND id = :id;

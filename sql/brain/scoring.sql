@@ -1,9 +1,3 @@
--- name: scores
--- The decay scores of memories, and since when each decays.
-SELECT m.id, m.decay_score, coalesce(m.last_accessed_at, m.created_at)
-FROM json_each(:ids) AS i
-CROSS JOIN brain_memory AS m ON m.db = :db AND m.id = i.value;
-
 -- name: record_access
 -- Rows are (id, decay score).
 UPDATE brain_memory

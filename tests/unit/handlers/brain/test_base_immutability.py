@@ -60,7 +60,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
 
     def write(**kind: Any) -> Memory:
         def work(tx: Any) -> Memory:
-            row = repository.new_memory(tx, CONTENT, "fact", importance=5)
+            row = repository.new_memory(tx, content=CONTENT, category="fact", importance=5)
             for name, value in {"id": "val_001", **kind}.items():
                 setattr(row, name, value)
             repository.add(tx, [repository.Draft("core", row)])

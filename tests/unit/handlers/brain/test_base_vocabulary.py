@@ -51,7 +51,7 @@ def test_an_unknown_category_or_status_is_refused_with_those_known(
 
 def test_words_of_an_imported_memory_are_kept_and_found(call_ok: CallOk, kernel: Kernel, clock: Any) -> None:
     def plant(tx: Any) -> None:
-        imported = repository.new_memory(tx, "tea", "gossip")
+        imported = repository.new_memory(tx, content="tea", category="gossip", importance=3)
         imported.status = "zombie"
         repository.add(tx, [Draft("core", imported)])
 

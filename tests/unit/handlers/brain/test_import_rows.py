@@ -27,17 +27,11 @@ rows = st.dictionaries(st.sampled_from(NAMES), values)
 
 @given(rows)
 def test_any_column_values_convert_to_a_row(row: dict[str, Any]) -> None:
-    found = [
-        import_rows.memory(row, NOW, (1, "m")),
-        import_rows.entity(row, NOW, (1, "m")),
-        import_rows.link(row, NOW),
-        import_rows.note(row, "core", NOW, (1, "m")),
-        import_rows.resource(row, "core", NOW, (0, None)),
-    ]
-
-    for one in found:
-        assert msgspec.convert(asdict(one), type(one)) == one
-    assert 1 <= import_rows.memory(row, NOW, (0, None)).importance <= 5
+    kinds: tuple[Any, ...] = (Memory, Entity, Link, Note, Resource)
+    for kind in kinds:
+        item = import_rows.converted(kind, row, "core", NOW, (1, "m"))
+        assert msgspec.convert(asdict(item), kind) == item
+    assert 1 <= import_rows.converted(Memory, row, "core", NOW, (0, None)).importance <= 5
     assert len(import_rows.query(row, "core", NOW)) == 9
 
 
