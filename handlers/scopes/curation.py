@@ -7,7 +7,7 @@ from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.inheritance import GLOBAL
-from handlers.scopes.results import Relation
+from handlers.scopes.results import Relation, pair
 from kernel.memories.briefing import Project, Remark, named
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
@@ -18,11 +18,6 @@ _MOST_DECISIONS = 5
 _WHOLE_ABOVE = 90  # priority
 
 
-class _Found(NamedTuple):
-    id: str
-    org_id: str | None
-
-
 class _Rule(NamedTuple):
     nearness: int  # 0 for global
     id: str
@@ -31,14 +26,7 @@ class _Rule(NamedTuple):
     content: str
 
 
-class _Decision(NamedTuple):
-    id: str
-    title: str
-    content: str
-
-
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new piece of knowledge in the global scope."""
     arguments = {"action": "add", "scopeType": "global", "title": name, "content": text}
     return ToolCall("memory_knowledge", arguments, until="validUntil")
 
@@ -94,24 +82,19 @@ def _links(tx: Tx, kind: str, key: str) -> list[Neighbour]:
 def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
     roots = [project.root, f"{project.root}/"] if project.root else []
-    own_project = tx.one("scopes.curation.project", _Found, roots=roots, fold=normal_name(project.name).casefold())
-    own = f"project:{own_project.id}" if own_project else ""
-    scopes = [GLOBAL, f"org:{own_project.org_id}" if own_project and own_project.org_id else "", own]
-    rules = tx.all("scopes.curation.rules", _Rule, chain=[scope for scope in scopes if scope], limit=_MOST_READ)
+    fold = normal_name(project.name).casefold()
+    own_id, org_id = tx.one("scopes.curation.project", pair, roots=roots, fold=fold) or ("", "")
+    own = f"project:{own_id}" if own_id else ""
+    scopes = [GLOBAL, *([f"org:{org_id}"] if org_id else []), *([own] if own else [])]
+    rules = tx.all("scopes.curation.rules", _Rule, chain=scopes, limit=_MOST_READ)
     nearest = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.nearness)}
     first_rules = sorted(nearest.values(), key=lambda rule: -rule.priority)[:_MOST_RULES]
-    decisions = tx.all("scopes.curation.decisions", _Decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
-    return [
-        *(
-            _rule(rule, whole=rule.priority > _WHOLE_ABOVE)
-            for rule in sorted(first_rules, key=lambda rule: (rule.nearness, -rule.priority, rule.id))
-        ),
-        *(
-            Remark("decision", KNOWLEDGE.space, decision.id, named(decision.title, decision.content))
-            for decision in decisions
-        ),
-    ]
+    remarks: list[Remark] = []
+    for rule in sorted(first_rules, key=lambda rule: (rule.nearness, -rule.priority, rule.id)):
+        whole = rule.priority > _WHOLE_ABOVE
+        remarks.append(Remark("rule", GUIDELINE.space, rule.id, named(rule.name, rule.content, whole=whole), whole))
+    return remarks + tx.all("scopes.curation.decisions", _decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
 
 
-def _rule(rule: _Rule, *, whole: bool) -> Remark:
-    return Remark("rule", GUIDELINE.space, rule.id, named(rule.name, rule.content, whole=whole), whole)
+def _decision(id_: str, title: str, content: str) -> Remark:
+    return Remark("decision", KNOWLEDGE.space, id_, named(title, content))

@@ -57,16 +57,22 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
         created_by=request.created_by,
     )
     if entry_id_row is None:
-        raise _name_taken(tx, kind, name, scope_key(request.scope_type, scope_id))
+        scope = scope_key(request.scope_type, scope_id)
+        holder = tx.one("scopes.entries.id_by_name", str, kind=kind.name, name=name, scope=scope)
+        raise errors.exists(kind.full_label, name, scope, kind.name_field, holder)
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
     add_version(tx, entry_id, version_id, 1, _version_columns(kind, request), request.created_by, "Initial version")
     return record(tx, kind, entry_id, "added")
 
 
-def mark_imported(tx: Tx, kind: Kind, entry_id: str, name: str) -> None:
-    """Marks an entry inserted with its versions if others have its name, and if it is older than all of them."""
+def add_imported(
+    tx: Tx, kind: Kind, entry_id: str, name: str, *, origin: index.Origin | None = None, **columns: Any
+) -> None:
+    """Adds an entry after its versions; marks it if others have its name, and if it is older than all of them."""
+    tx.run("scopes.import_merge.add_entry", id=entry_id, kind=kind.name, name=name, **columns)
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
     tx.run("scopes.entries.mark_late", id=entry_id)
+    record(tx, kind, entry_id, "imported", origin=origin)
 
 
 def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
@@ -203,7 +209,6 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[V
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Yield the documents that the index must hold: every active entry."""
     for row, current in tx.each("scopes.entries.all_for_index", entry_and_version):
         yield _source(row, current)
 
@@ -281,8 +286,3 @@ def _check_expected_version(current: VersionRow, expected_version: int | None) -
             currentVersion=current.version_num,
             currentVersionId=current.id,
         )
-
-
-def _name_taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:
-    holder = tx.one("scopes.entries.id_by_name", str, kind=kind.name, name=name, scope=scope)
-    return errors.exists(kind.full_label, name, scope, kind.name_field, holder)

@@ -66,7 +66,6 @@ def exists(resource: str, identifier: str, where: str, field: str, holder: str |
 
 
 def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
-    """Return a conflict with the stored state; the context describes that state."""
     return Fault("conflict", message, label, context)
 
 

@@ -139,7 +139,6 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
 
 
 def render_page(document: Mapping[str, Any]) -> str:
-    """Return the document as Markdown: names and labels escaped, texts as quotations, data as fenced JSON."""
     entries: Mapping[str, list[dict[str, Any]]] = document["entries"]
     metadata: Mapping[str, Any] = document["metadata"]
     lines = [

@@ -66,7 +66,6 @@ def _validate_part(path: str, part: Struct) -> None:
 
 
 def nested_deeper(value: Any, levels: int) -> bool:
-    """Return whether objects and lists are nested more than `levels` deep."""
     level = [value]
     for _ in range(levels):
         level = [part for child in level for part in _children(child) if isinstance(part, dict | list)]

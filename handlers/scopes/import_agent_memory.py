@@ -19,7 +19,7 @@ from handlers.scopes.results import Conflict, EntryTag, Organization, Project, R
 from handlers.scopes.tags import id_by_name
 from kernel.core.errors import Fault
 from kernel.core.times import utc_time
-from kernel.engines.foreign_file import ExternalDatabase, open_external
+from kernel.engines.foreign_file import ExternalDatabase, open_external, text_of
 from kernel.memories.import_records import Imported, Source
 from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
@@ -71,7 +71,8 @@ def import_database(file: Source) -> Steps[Imported]:
         for kind in KINDS.values():
             counts[kind.plural] = yield from _import_entries(kind, source, remarks, missing_counts)
         counts |= yield from _import_tags_and_relations(source, remarks)
-        counts["conflicts"] = yield from _sum_rows(source.rows("conflict_log"), _add_conflict)
+        add_conflict = partial(_add_row, Conflict, "scopes.import_agent_memory.add_conflict")
+        counts["conflicts"] = yield from _sum_rows(source.rows("conflict_log"), add_conflict)
         counts["locks"] = yield from _import_locks(source, remarks)
         unread = (name for name in tables if name not in _READ_TABLES | _DERIVED_TABLES and "_fts" not in name)
         left = sorted(name for name in unread if source.count(name))
@@ -92,6 +93,10 @@ def _sum_rows(rows: Iterable[Row], add: Callable[[Tx, Row], int]) -> Steps[int]:
         count_step(tx)
         new += add(tx, row)
     return new
+
+
+def _add_row(shape: type[Struct], statement: str, tx: Tx, row: Row) -> int:
+    return tx.run(statement, **_columns(tx, row, shape))
 
 
 def _add_org(tx: Tx, row: Row) -> int:
@@ -117,10 +122,10 @@ def _import_entries(
     for row in source.rows(kind.plural):
         tx = yield
         count_step(tx)
-        scope_type, scope_id = _text(row, "scope_type") or GLOBAL, _text(row, "scope_id")
+        scope_type, scope_id = text_of(row, "scope_type") or GLOBAL, text_of(row, "scope_id")
         if scope_type != GLOBAL and not scope_exists(tx, scope_type, scope_id):
             missing_counts[scope_key(scope_type, scope_id)] += 1
-        number = _text(row, "id") or ""
+        number = text_of(row, "id") or ""
         rows = source.rows_with(f"{kind.name}_versions", f"{kind.name}_id", number)
         versions = sorted(rows, key=lambda version: _integer(version, "version_num", 0))
         current = tx.one("scopes.import_agent_memory.current_version", str, id=number)
@@ -128,26 +133,25 @@ def _import_entries(
             _add_entry(tx, kind, row, versions)
             new += 1
         elif not _fast_forward(tx, kind, row, versions, current):
-            remarks.append(f"{kind.label} {_text(row, kind.name_field)} ({number}) was changed here, and is left so.")
+            remarks.append(f"{kind.label} {text_of(row, kind.name_field)} ({number}) was changed here, and is left so.")
     return new
 
 
 def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
-    number, created_at = _text(row, "id") or "", _required_time(tx, row, "created_at")
-    name = normal_name(_text(row, kind.name_field) or "")
-    creator, scope_type = _text(row, "created_by"), _text(row, "scope_type") or GLOBAL
+    number, created_at = text_of(row, "id") or "", _required_time(tx, row, "created_at")
+    creator, scope_type = text_of(row, "created_by"), text_of(row, "scope_type") or GLOBAL
     # Every entry needs a current version; without versions it gets an empty version.
     versions = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
     for version in versions:
         _add_version(tx, kind, number, version, created_at)
-    tx.run(
-        "scopes.import_merge.add_entry",
-        id=number,
-        kind=kind.name,
+    entries.add_imported(
+        tx,
+        kind,
+        number,
+        normal_name(text_of(row, kind.name_field) or ""),
         scope_type=scope_type,
-        scope_id=None if scope_type == GLOBAL else _text(row, "scope_id"),
-        name=name,
-        category=_text(row, "category"),
+        scope_id=None if scope_type == GLOBAL else text_of(row, "scope_id"),
+        category=text_of(row, "category"),
         version_id=_current_version_id(row, versions),
         now=created_at,
         created_by=creator,
@@ -155,16 +159,14 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         # The time of deactivation is not in the file; the last version is the earliest possible time.
         gone=None if _integer(row, "is_active", 1) else _required_time(tx, versions[-1], "created_at", created_at),
     )
-    entries.mark_imported(tx, kind, number, name)
-    entries.record(tx, kind, number, "imported")
 
 
 def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
     """Adds the new versions of an entry, or deactivates it if it was there; false if it was changed here."""
-    number = _text(row, "id") or ""
+    number = text_of(row, "id") or ""
     stored_ids = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
-    imported_ids = {_text(version, "id") for version in versions}
-    later = [version for version in versions if _text(version, "id") not in stored_ids]
+    imported_ids = {text_of(version, "id") for version in versions}
+    later = [version for version in versions if text_of(version, "id") not in stored_ids]
     is_deleted = not _integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
     # An entry without versions in the file got one here when it was imported.
     if stored_ids - imported_ids if imported_ids else len(stored_ids) > 1:
@@ -173,7 +175,7 @@ def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current
         _add_version(tx, kind, number, version, tx.now)
     version_id = _current_version_id(row, versions) if later else current
     if version_id != current:
-        changes = {"category": _text(row, "category"), "priority": _priority(kind, row)}
+        changes = {"category": text_of(row, "category"), "priority": _priority(kind, row)}
         tx.run("scopes.entries.set_current_version", id=number, version_id=version_id, **changes)
         entries.record(tx, kind, number, "imported")
     if is_deleted:
@@ -186,8 +188,8 @@ def _priority(kind: Kind, row: Row) -> int | None:
 
 
 def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
-    current_id = _text(row, "current_version_id")
-    return current_id if any(_text(version, "id") == current_id for version in versions) else _text(versions[-1], "id")
+    current_id, ids = text_of(row, "current_version_id"), [text_of(version, "id") for version in versions]
+    return current_id if current_id in ids else ids[-1]
 
 
 def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: str) -> None:
@@ -199,11 +201,11 @@ def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: st
     entries.add_version(
         tx,
         number,
-        _text(row, "id"),
+        text_of(row, "id"),
         _integer(row, "version_num", 1),
         columns,
-        _text(row, "created_by"),
-        _text(row, "change_reason"),
+        text_of(row, "created_by"),
+        text_of(row, "change_reason"),
         at=_required_time(tx, row, "created_at", entry_created_at),
         conflicting=_integer(row, "conflict_flag", 0) != 0,
     )
@@ -217,7 +219,8 @@ def _import_tags_and_relations(source: ExternalDatabase, remarks: list[str]) -> 
     marks = yield from _sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, missing_counts))
     if missing_counts:
         remarks.append(f"{missing_counts.total()} marks were left out: their tags are not in the file.")
-    relations = yield from _sum_rows(source.rows("entry_relations"), _add_relation)
+    add_relation = partial(_add_row, Relation, "scopes.relations.add")
+    relations = yield from _sum_rows(source.rows("entry_relations"), add_relation)
     return {"tags": tags, "marks": marks, "relations": relations}
 
 
@@ -232,19 +235,11 @@ def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
 
 
 def _import_mark(ids: Mapping[str | None, str], missing_counts: Counter[str], tx: Tx, row: Row) -> int:
-    tag = ids.get(_text(row, "tag_id"))
+    tag = ids.get(text_of(row, "tag_id"))
     if tag is None:
         missing_counts["tags"] += 1
         return 0
     return tx.run("scopes.tags.attach", **_columns(tx, row, EntryTag) | {"tag_id": tag})
-
-
-def _add_relation(tx: Tx, row: Row) -> int:
-    return tx.run("scopes.relations.add", **_columns(tx, row, Relation))
-
-
-def _add_conflict(tx: Tx, row: Row) -> int:
-    return tx.run("scopes.import_agent_memory.add_conflict", **_columns(tx, row, Conflict))
 
 
 def _import_locks(source: ExternalDatabase, remarks: list[str]) -> Steps[int]:
@@ -288,12 +283,7 @@ def _column(tx: Tx, row: Row, name: str) -> Any:
         return _time(row, name)
     if name in _FLAGS:
         return int(_integer(row, name, 0) != 0)
-    return _json(row, name) if name in _JSON else _text(row, name)
-
-
-def _text(row: Row, column: str) -> str | None:
-    value = row.get(column)
-    return value.decode(errors="replace") if isinstance(value, bytes) else None if value is None else str(value)
+    return _json(row, name) if name in _JSON else text_of(row, name)
 
 
 def _integer(row: Row, column: str, default: int) -> int:
@@ -308,7 +298,7 @@ def _real_number(row: Row, column: str, default: float) -> float:
 
 def _json(row: Row, column: str) -> str | None:
     """Return a JSON column as compact JSON text; invalid or too deeply nested JSON becomes a string."""
-    value = _text(row, column)
+    value = text_of(row, column)
     if value is None:
         return None
     try:
@@ -320,9 +310,9 @@ def _json(row: Row, column: str) -> str | None:
 
 def _time(row: Row, column: str) -> str | None:
     """Return a time, in any form of ISO 8601, as stored here; any other text unchanged."""
-    value = _text(row, column)
+    value = text_of(row, column)
     return value and (utc_time(value) or value)
 
 
 def _required_time(tx: Tx, row: Row, column: str, default: str | None = None) -> str:
-    return utc_time(_text(row, column) or "") or default or tx.now
+    return utc_time(text_of(row, column) or "") or default or tx.now

@@ -69,6 +69,7 @@ class ParsedEntry(NamedTuple):
 
     kind: Kind
     item: EntryItem
+    label: str
     name: str
     scope_type: str
     scope_id: str | None
@@ -147,7 +148,7 @@ def plain(raw: Any) -> Any:
     return msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else raw
 
 
-def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
+def parse_entry(kind: Kind, raw: Any, label: str, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
     """Return one entry of a document, in its target scope; raises ValueError naming the invalid field.
 
     `scope_mapping` maps `type:id` of a scope in the document to the type and id of the target scope.
@@ -165,11 +166,10 @@ def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str
         raise ValueError(f"{kind.label} content is required")
     deactivated_at = timestamp("deactivatedAt", item.deactivated_at) if item.is_active is False else None
     created_at = timestamp("createdAt", item.created_at)
-    return ParsedEntry(kind, item, name, scope_type, scope_id, versions, current, created_at, deactivated_at)
+    return ParsedEntry(kind, item, label, name, scope_type, scope_id, versions, current, created_at, deactivated_at)
 
 
 def entry_label(kind: Kind, raw: Any, number: int) -> str:
-    """Return a label for an item that may be invalid: its name, or else its position in the document."""
     name = as_object(raw).get(kind.name_field)
     return name if isinstance(name, str) and name.strip() else f"{kind.plural}[{number}]"
 
@@ -216,7 +216,6 @@ def _related_projects(item: Mapping[str, Any]) -> set[str]:
 
 
 def parse_scopes(raw: Any) -> DocumentScopes:
-    """Return the scopes of a document with names and times as stored."""
     scopes = DocumentScopes([], [], [], [])
     for at, (many, (_, shape)) in enumerate(SCOPES.items()):
         for number, item in enumerate(as_list(as_object(raw).get(many))):

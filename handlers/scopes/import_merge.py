@@ -37,11 +37,6 @@ class ImportOptions(NamedTuple):
     scope_mapping: Mapping[str, ScopeRef]
 
 
-class LabelledEntry(NamedTuple):
-    entry: ParsedEntry
-    label: str
-
-
 class ExistingEntry(NamedTuple):
     id: str
     kind: str
@@ -110,9 +105,9 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
             if isinstance(item, LeftOut):
                 problems.append(item)
                 continue
-            entry_scopes.add(scope_key(item.entry.scope_type, item.entry.scope_id))
-            if item.entry.item.id is not None:
-                ids.add(item.entry.item.id)
+            entry_scopes.add(scope_key(item.scope_type, item.scope_id))
+            if item.item.id is not None:
+                ids.add(item.item.id)
         tx = yield
     scopes = import_document.parse_scopes(document.get("scopes"))
     wanted_scopes = entry_scopes if options.scope_mapping else None
@@ -140,36 +135,36 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
 def _import_entries(tx: Tx, state: ImportState, items: Sequence[Item]) -> Steps[None]:
     begin_steps(tx, len(items))
     for start in range(0, len(items), _CHUNK):
-        labelled_items = _chunk(items, start, state.options.scope_mapping)
-        chunk = [item for item in labelled_items if isinstance(item, LabelledEntry)]
+        parsed_items = _chunk(items, start, state.options.scope_mapping)
+        chunk = [entry for entry in parsed_items if isinstance(entry, ParsedEntry)]
         _read_existing(tx, state, chunk)
-        for item in chunk:
-            _import_entry(tx, state, item)
+        for entry in chunk:
+            _import_entry(tx, state, entry)
             count_step(tx)
         tx = yield
 
 
-def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | LeftOut]:
+def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[ParsedEntry | LeftOut]:
     """Return the next entries of a document in their target scopes; for an invalid entry its problem."""
     return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
 
 
-def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | LeftOut:
+def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> ParsedEntry | LeftOut:
     kind, number, raw = item
     label = import_document.entry_label(kind, None, number)
     try:
         data = import_document.plain(raw)
         label = import_document.entry_label(kind, data, number)
-        return LabelledEntry(import_document.parse_entry(kind, data, scope_mapping), label)
+        return import_document.parse_entry(kind, data, label, scope_mapping)
     except (ValueError, msgspec.DecodeError) as error:
         return LeftOut(label, str(error))
 
 
-def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
+def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[ParsedEntry]) -> None:
     """Read the stored entries of a chunk's ids; other calls may have written since the chunk before."""
-    own = [item.entry.item.id for item in chunk if item.entry.item.id in state.kept_ids]
+    own = [entry.item.id for entry in chunk if entry.item.id in state.kept_ids]
     state.existing_entries = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=own)}
-    version_ids = [version.id for item in chunk for version in item.entry.versions if version.id is not None]
+    version_ids = [version.id for entry in chunk for version in entry.versions if version.id is not None]
     state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
 
 
@@ -184,11 +179,11 @@ def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
     return ImportState(options, kept_ids, mapped_ids, counts)
 
 
-def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> None:
+def _import_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> None:
     """Writes one entry, or only counts it if the strategy keeps the existing entry."""
-    entry, (kind, item), strategy = labelled_entry.entry, labelled_entry.entry[:2], state.options.strategy
+    kind, item, strategy = entry.kind, entry.item, state.options.strategy
     if problem := _scope_problem(tx, entry):
-        state.problems.append(LeftOut(labelled_entry.label, problem))
+        state.problems.append(LeftOut(entry.label, problem))
         return
     existing = _match(tx, state, entry)
     number = _create_entry(tx, state, entry) if existing is None else existing.id
@@ -197,7 +192,7 @@ def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> 
         state.new_ids[kind.name, item.id] = number
     if existing is not None and strategy == "error":
         where = scope_key(entry.scope_type, entry.scope_id)
-        state.conflicts.append(LeftOut(labelled_entry.label, f"{kind.label} already exists: {entry.name} in {where}"))
+        state.conflicts.append(LeftOut(entry.label, f"{kind.label} already exists: {entry.name} in {where}"))
         return
     if existing is not None and strategy == "skip":
         state.counts[kind.plural]["skipped"] += 1
@@ -210,7 +205,7 @@ def _import_entry(tx: Tx, state: ImportState, labelled_entry: LabelledEntry) -> 
         state.unchanged.append((kind.plural, number))
     exact = existing is not None and strategy == "replace"
     tags, relations = _none_if_unset(item.tags), _none_if_unset(item.relations)
-    state.taggings.append(Tagging(kind.name, number, labelled_entry.label, tags, relations, exact))
+    state.taggings.append(Tagging(kind.name, number, entry.label, tags, relations, exact))
 
 
 def _none_if_unset(values: Any) -> Any:
@@ -264,13 +259,13 @@ def _create_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> str:
         version_id = _add_version(tx, state, kind, number, version, columns, at, _author(state, version))
         current = version_id if version is entry.current else current
     deactivated_at = None if item.is_active is not False else entry.deactivated_at or tx.now
-    tx.run(
-        "scopes.import_merge.add_entry",
-        id=number,
-        kind=kind.name,
+    entries.add_imported(
+        tx,
+        kind,
+        number,
+        entry.name,
         scope_type=entry.scope_type,
         scope_id=entry.scope_id,
-        name=entry.name,
         category=item.category,
         priority=_priority(kind, item.priority),
         version_id=current,
@@ -278,11 +273,9 @@ def _create_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> str:
         now=created_at,
         created_by=_author(state, item),
     )
-    entries.mark_imported(tx, kind, number, entry.name)
     state.existing_entries[number] = ExistingEntry(
         number, kind.name, scope_key(entry.scope_type, entry.scope_id), entry.name, deactivated_at is None, created_at
     )
-    entries.record(tx, kind, number, "imported")
     return number
 
 

@@ -1,21 +1,17 @@
 """Scopes and the chain a scope inherits from: session, project, org, global, nearest first."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from handlers.scopes import errors
 from handlers.scopes.field_types import name_key
+from handlers.scopes.results import pair
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
 ScopeType = Literal["global", "org", "project", "session"]
 GLOBAL = "global"
 LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "session": "Session"}
-
-
-class _Ancestors(NamedTuple):
-    project_id: str | None
-    org_id: str | None
 
 
 def scope_key(scope_type: str, scope_id: str | None) -> str:
@@ -28,13 +24,13 @@ def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool 
     own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
-    above = None
+    above: tuple[str | None, ...] = ()
     if scope_type == "session":
-        above = tx.one("scopes.inheritance.above_session", _Ancestors, id=scope_id)
+        above = tx.one("scopes.inheritance.above_session", pair, id=scope_id) or ()
     elif scope_type == "project":
-        above = tx.one("scopes.inheritance.above_project", _Ancestors, id=scope_id)
-    keys = [f"project:{above.project_id}", f"org:{above.org_id}"] if above else []
-    return [own, *(key for key in keys if not key.endswith(":None")), GLOBAL]
+        above = tx.one("scopes.inheritance.above_project", pair, id=scope_id) or ()
+    parents = zip(("project", "org"), above, strict=False)
+    return [own, *(scope_key(kind, number) for kind, number in parents if number), GLOBAL]
 
 
 def required_scope_id(scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
@@ -85,7 +81,6 @@ def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "sco
 
 
 def scope_exists(tx: Tx, scope_type: str, scope_id: str | None) -> bool:
-    """Return whether an organization, a project or a session exists."""
     return bool(tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id))
 
 

@@ -8,7 +8,7 @@ from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE
 from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.inheritance import GLOBAL, scope_exists
-from handlers.scopes.tags import attach, create, id_by_name
+from handlers.scopes.tags import attach, create
 from kernel.memories.import_records import KEPT, PARTS, UPDATED, Record, stable_id
 from kernel.search import index
 from kernel.store.transaction import Tx
@@ -115,13 +115,14 @@ def _add(tx: Tx, record: Record, number: str) -> None:
     project = _project(tx, record) if record.place else None
     created_at, version = record.created_at or tx.now, stable_id(GUIDELINE.version_id_prefix, number)
     _add_version(tx, record, number, version, 1, created_at)
-    tx.run(
-        "scopes.import_merge.add_entry",
-        id=number,
-        kind=GUIDELINE.name,
+    entries.add_imported(
+        tx,
+        GUIDELINE,
+        number,
+        normal_name(record.title),
+        origin=index.Origin(("scopes", *tx.call_context.writer[1:]), created_at, record.updated_at or created_at),
         scope_type=GLOBAL if project is None else "project",
         scope_id=project,
-        name=normal_name(record.title),
         category=record.category or None,
         priority=record.details.get("priority", DEFAULT_PRIORITY),
         version_id=version,
@@ -129,11 +130,8 @@ def _add(tx: Tx, record: Record, number: str) -> None:
         now=created_at,
         created_by=_AUTHOR,
     )
-    entries.mark_imported(tx, GUIDELINE, number, normal_name(record.title))
-    origin = index.Origin(("scopes", *tx.call_context.writer[1:]), created_at, record.updated_at or created_at)
-    entries.record(tx, GUIDELINE, number, "imported", origin=origin)
     for tag in map(normal_name, record.tags):
-        attach(tx, GUIDELINE.name, number, id_by_name(tx, tag) or create(tx, tag)[0].id)
+        attach(tx, GUIDELINE.name, number, create(tx, tag)[0].id)
 
 
 def _project(tx: Tx, record: Record) -> str:

@@ -133,8 +133,13 @@ def memory_file_lock(
     """Manage file locks for multi-agent coordination."""
     validate(request)
     if isinstance(request, ListLocks):
-        return _list(tx, request)
-    path = _path_of(tx, request.file_path)
+        _check_references(tx, request)
+        locks = tx.all("scopes.locks.list", _lock_row, **asdict(request), now=tx.now)
+        return LockList(True, locks, len(locks))
+    _check_path(request.file_path)
+    path = normal_path(request.file_path)
+    if path != request.file_path:  # a lock of an earlier release has the path as it was sent
+        path = tx.one("scopes.locks.stored_path", str, path=path, given=request.file_path) or path
     if isinstance(request, Checkout):
         return CheckedOut(True, _checkout(tx, path, request))
     if isinstance(request, Checkin):
@@ -144,13 +149,6 @@ def memory_file_lock(
     lock = _active_lock(tx, path)
     unlocks = tx.all("scopes.locks.forced_unlocks", ForcedUnlock, path=path, limit=FORCED_UNLOCKS_SHOWN)
     return LockStatus(True, lock is not None, lock, unlocks or UNSET)
-
-
-def _path_of(tx: Tx, raw_path: str) -> str:
-    """Return the normal form of a path; as it was sent if a lock of an earlier release has it in that form."""
-    _check_path(raw_path)
-    path = normal_path(raw_path)
-    return path if path == raw_path else tx.one("scopes.locks.stored_path", str, path=path, given=raw_path) or path
 
 
 def normal_path(path: str) -> str:
@@ -186,12 +184,6 @@ def accepts(path: str, agent: str) -> bool:
 
 def _segments(path: str) -> list[str]:
     return [segment for segment in path.split("/") if segment not in {"", "."}]
-
-
-def _list(tx: Tx, request: ListLocks) -> LockList:
-    _check_references(tx, request)
-    locks = tx.all("scopes.locks.list", _lock_row, **asdict(request), now=tx.now)
-    return LockList(True, locks, len(locks))
 
 
 def _check_references(tx: Tx, request: Checkout | ListLocks) -> None:

@@ -6,7 +6,6 @@ A result holds each fact once, and nothing that is null or as it is by default.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes import candidates, errors, results
@@ -207,7 +206,8 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     ranking = candidates.rank(query, pool)
     skip_count, page = _page(ranking, request.offset, query.limit)
     with_versions = bool(request.include_versions) and not request.compact
-    totals = msgspec.structs.replace(_totals(pool, skip_count, len(page)), unknown_tags=unknown or UNSET)
+    totals = _totals(pool, skip_count, len(page))
+    totals.unknown_tags = unknown or UNSET
     hits = _to_results(tx, page, query.as_of, compact=bool(request.compact), with_versions=with_versions)
     return SearchResults(hits, totals)
 

@@ -221,17 +221,14 @@ _ENTRY_COLUMNS = len(EntryRow._fields)
 
 
 def loads(text: str | None) -> Any:
-    """Return a JSON column as data; None if it is NULL."""
     return None if text is None else msgspec.json.decode(text)
 
 
 def dumps(value: Any) -> str | None:
-    """Return data as the text of a JSON column; None for None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
 
 def grouped(rows: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
-    """Return the values of each key, in their order."""
     values: dict[str, list[T]] = {}
     for key, value in rows:
         values.setdefault(key, []).append(value)

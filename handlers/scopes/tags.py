@@ -110,8 +110,6 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
 
 
 def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the active entries with any of these tags."""
-
     def place(kind: str, key: str) -> tuple[str, str]:
         return (KINDS[kind].space, key)
 
