@@ -28,7 +28,6 @@ _TYPES: dict[Code, str] = {
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """Return the text of the contract, or the JSON of a REST method."""
     if isinstance(result, Answer):
         return Reply(result.text.encode(), _TEXT)
     return json_reply(tool, result)

@@ -150,7 +150,6 @@ def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Renam
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Yield the index content of every file."""
     yield from tx.each("files.memories.all_for_index", _source)
 
 
@@ -310,7 +309,6 @@ def _pair(path: str, size: int) -> tuple[str, int]:
 
 
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new file, with the ending of a text unless its name has an ending."""
     path = f"{ROOT}/{name.replace(' ', '-')}"
     return ToolCall("memory", {"command": "create", "path": path if "." in name else f"{path}.txt", "file_text": text})
 

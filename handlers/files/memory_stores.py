@@ -87,7 +87,6 @@ class StorePage(Struct):
 
 
 def page_size(limit: int, view: str) -> int:
-    """Return how many items a page has."""
     return min(limit, _WHOLE) if view == "full" else limit
 
 

@@ -59,7 +59,6 @@ def store_row(tx: Tx, id_: str) -> StoreRow | None:
 
 
 def add_store(tx: Tx, id_: str, name: str, description: str = "", metadata: str = "{}") -> None:
-    """Makes a store, unless its id is taken."""
     tx.run("files.records.add_store", id=id_, name=name, description=description, metadata=metadata, now=tx.now)
 
 
@@ -99,14 +98,12 @@ def change(tx: Tx, record: Record, path: str, content: str) -> Record:
 
 
 def remove(tx: Tx, record: Record) -> None:
-    """Deletes a memory; its versions stay."""
     tx.run("files.records.delete", id=record.id)
     _add_version(tx, record._replace(version=tx.new_id("memver")), "deleted")
     drop_document(tx, record)
 
 
 def drop_document(tx: Tx, record: Record) -> None:
-    """Records the deletion in the history, and removes the memory from the index."""
     space, text = space_of(record.store), document_text(record.path, record.content)
     history.append(tx, space, record.id, "deleted", before=text)
     index.drop(tx, space, record.id)
@@ -204,7 +201,6 @@ def store_path(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """Return a path of the store as the model knows it."""
     return f"{ROOT}{path}"
 
 

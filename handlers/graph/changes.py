@@ -109,12 +109,6 @@ class _Stored(NamedTuple):
     observations: dict[str, int]
 
 
-class _Observation(NamedTuple):
-    entity: int
-    seq: int
-    text: str
-
-
 def create_entities(tx: Tx, request: CreateEntities) -> CreatedEntities:
     """Create multiple new entities in the knowledge graph."""
     _check_count("entities", len(request.entities))
@@ -144,8 +138,8 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     triples = _new_triples(tx, [_ends(relation) for relation in request.relations])
     new = set(tx.all("graph.changes.add_relations", _triple, rows=list(triples), now=tx.now))
     new_triples = [ends for ends in triples if ends in new]
-    for ends in new_triples:
-        history.append(tx, RELATION_SPACE, _relation_text(ends), "created", after=_relation_text(ends))
+    for text in map(_relation_text, new_triples):
+        history.append(tx, RELATION_SPACE, text, "created", after=text)
     return CreatedRelations([Relation(*ends) for ends in new_triples])
 
 
@@ -243,10 +237,13 @@ def _stored(tx: Tx, names: Sequence[str]) -> dict[str, _Stored]:
     def without_texts(seq: int, name: str, entity_type: str) -> _Stored:
         return _Stored(seq, name, entity_type, {})
 
+    def numbered_text(entity: int, seq: int, text: str) -> tuple[int, int, str]:
+        return entity, seq, text
+
     entities = tx.all("graph.changes.by_names", without_texts, names=spellings(names))
     by_number = {entity.seq: entity.observations for entity in entities}
-    for row in tx.each("graph.changes.observations", _Observation, entities=list(by_number)):
-        by_number[row.entity][row.text] = row.seq
+    for entity, seq, text in tx.each("graph.changes.observations", numbered_text, entities=list(by_number)):
+        by_number[entity][text] = seq
     by_form = {composed(entity.name): entity for entity in entities}
     exact = {entity.name: entity for entity in entities}
     return {
@@ -260,9 +257,9 @@ def _index_again(tx: Tx, entities: Sequence[_Stored]) -> None:
         index.put(tx, SPACE, entity.name, _stored_text(entity))
 
 
-def _note_deleted(tx: Tx, relations: Sequence[tuple[str, str, str]]) -> None:
-    for ends in relations:
-        history.append(tx, RELATION_SPACE, _relation_text(ends), "deleted", before=_relation_text(ends))
+def _note_deleted(tx: Tx, relations: Sequence[_Triple]) -> None:
+    for text in map(_relation_text, relations):
+        history.append(tx, RELATION_SPACE, text, "deleted", before=text)
 
 
 def _first_of_each_name(entities: Sequence[NewEntity]) -> list[Entity]:
@@ -291,7 +288,7 @@ def _stored_text(entity: _Stored) -> str:
     return "\n".join((entity.name, entity.entity_type, *entity.observations))
 
 
-def _ends(relation: RelationEnds) -> tuple[str, str, str]:
+def _ends(relation: RelationEnds) -> _Triple:
     return relation.from_, relation.to, relation.relationType
 
 
@@ -306,7 +303,7 @@ def composed_ends(ends: _Triple) -> _Triple:
     return source, target, kind
 
 
-def _relation_text(ends: tuple[str, str, str]) -> str:
+def _relation_text(ends: _Triple) -> str:
     source, target, kind = ends
     return f"{source} {kind} {target}"
 
@@ -315,7 +312,7 @@ def _pair(name: str, seq: int) -> tuple[str, int]:
     return name, seq
 
 
-def _triple(source: str, target: str, kind: str) -> tuple[str, str, str]:
+def _triple(source: str, target: str, kind: str) -> _Triple:
     return source, target, kind
 
 

@@ -198,7 +198,6 @@ def _is_of_graph(opened: _Open) -> bool:
 
 
 def export_graph(tx: Tx) -> Iterator[bytes]:
-    """Yield the lines of the file, without their ends: entities, then relations."""
     for entity in each_entity(tx):
         yield msgspec.json.encode(_Entity(entity.name, entity.entityType, entity.observations))
     for relation in each_relation(tx):
@@ -274,13 +273,8 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
         yield LeftOut(names, place, is_damage=True)
         return
     observations: object = value.get("observations")
-    observation_list = (
-        cast("list[object]", observations)
-        if isinstance(observations, list)
-        else [observations]
-        if observations is not None
-        else []
-    )
+    observations = [] if observations is None else observations
+    observation_list = cast("list[object]", observations if isinstance(observations, list) else [observations])
     texts = [text for text in map(_observation, observation_list) if text is not None]
     yield _Entity(names[0], names[1], texts)
     yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(observation_list) - len(texts))
@@ -307,7 +301,6 @@ def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:
 
 
 def _observation(value: object) -> str | None:
-    """Return the text of an observation, which some forks keep in an object with its time."""
     if isinstance(value, dict):
         row = cast("dict[str, object]", value)
         value = next((row[name] for name in _OBSERVATION_TEXTS if name in row), None)

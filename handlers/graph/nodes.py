@@ -94,14 +94,11 @@ def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    for entity in each_entity(tx):
-        yield _source(entity)
+    return map(_source, each_entity(tx))
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
-    """Yield the index content of some entities."""
-    names = [key for space, key in keys if space == SPACE]
-    yield from map(_source, with_names(tx, names))
+    return map(_source, with_names(tx, [key for space, key in keys if space == SPACE]))
 
 
 def _source(entity: Entity) -> IndexSource:
@@ -112,7 +109,6 @@ def _source(entity: Entity) -> IndexSource:
 
 
 def each_entity(tx: Tx) -> Iterator[Entity]:
-    """Return every entity, in the order of insertion."""
     return tx.each("graph.nodes.all_entities", _entity)
 
 
@@ -125,7 +121,6 @@ def relations_of(tx: Tx, names: Sequence[str]) -> Iterator[Relation]:
 
 
 def each_relation(tx: Tx) -> Iterator[Relation]:
-    """Return every relation, in the order of insertion."""
     return tx.each("graph.nodes.all_relations", Relation)
 
 
@@ -183,16 +178,13 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
             text: ToolCall("delete_observations", {"deletions": [{"entityName": key, "observations": [text]}]})
             for text in entity.observations
         }
-        links = _links(tx, space, key)
+        relations = sorted(islice(relations_of(tx, [key]), MOST_LINKS), key=lambda link: link.from_ != key)
+        links = [
+            Neighbour(link.relationType, link.from_ == key, space, link.to if link.from_ == key else link.from_)
+            for link in relations
+        ]
         return Curation("\n".join(fields(entity)), None, forget, links, observations=observations)
     return None
-
-
-def _links(tx: Tx, space: str, key: str) -> list[Neighbour]:
-    relations = list(islice(relations_of(tx, [key]), MOST_LINKS))
-    outgoing = [Neighbour(link.relationType, True, space, link.to) for link in relations if link.from_ == key]
-    incoming = [Neighbour(link.relationType, False, space, link.from_) for link in relations if link.from_ != key]
-    return [*outgoing, *incoming]
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -9,7 +9,6 @@ from kernel.store.history import Past
 
 
 def fail(fault: Fault) -> Reply:
-    """Return the message without a prefix, as in the original."""
     return Reply(fault.message.encode(), "text/plain; charset=utf-8", fault.code)
 
 

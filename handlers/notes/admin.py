@@ -19,7 +19,7 @@ from kernel.store.transaction import Tx
 
 _STALE_AFTER_MS = 90 * 86_400_000  # 90 days
 _REQUIRED_KEYS = ("memory_type", "created", "modified")
-_SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
+_SEVERITIES = ("error", "warning", "info")
 # Links in code are examples.
 _CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 # If git could not merge; `=======` alone may underline a heading.
@@ -64,13 +64,10 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
     if len(every) > 1:
         for project, issue in pairs:
             issue.project = project.name
-    issues = sorted((issue for _, issue in pairs), key=_sort_key)
+    issues = [issue for _, issue in pairs]
+    issues.sort(key=lambda issue: (_SEVERITIES.index(issue.severity), issue.project or "", issue.file, issue.type))
     summary = Summary(total, len(issues), health, dict(Counter(issue.type for issue in issues)))
     return Linted(not issues, summary, issues[: request.limit])
-
-
-def _sort_key(issue: Issue) -> tuple[int, str, str, str]:
-    return _SEVERITY_ORDER[issue.severity], issue.project or "", issue.file, issue.type
 
 
 def _all_types(tx: Tx, every: Sequence[Project]) -> tuple[Set[str], list[tuple[Project, Issue]]]:

@@ -1,7 +1,5 @@
 """How a person edits, tags and forgets a memory of `notes`, which is a file, and the decisions of a project."""
 
-from typing import NamedTuple
-
 from handlers.notes import files, note_file
 from handlers.notes.memory_types import FALLBACK
 from handlers.notes.projects import absolute, projects, space
@@ -12,14 +10,7 @@ from kernel.store.transaction import Tx
 _MOST = 5
 
 
-class _Note(NamedTuple):
-    path: str
-    modified: int
-    content: str
-
-
 def compose(text: str, name: str) -> ToolCall:
-    """Return a new file of the fallback type."""
     return ToolCall("memory_remember", {"title": name, "content": text, "memoryType": FALLBACK})
 
 
@@ -47,13 +38,11 @@ def curate(tx: Tx, where: str, key: str) -> Curation | None:
 def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the newest architectural decisions of the project with this folder."""
     matches = [match for match in projects(tx) if str(match.root.resolve()) == project.root]
-    return [
-        Remark("decision", space(match.name), note.path, _line(note))
-        for match in matches[:1]
-        for note in tx.all("notes.curation.decisions", _Note, project=match.name, limit=_MOST)
-    ]
+    if not matches:
+        return []
 
+    def decision(path: str, modified: int, content: str) -> Remark:
+        memory = note_file.parse_memory(path, content, modified)
+        return Remark("decision", space(matches[0].name), path, f"{memory.title}: {memory.content}")
 
-def _line(note: _Note) -> str:
-    memory = note_file.parse_memory(note.path, note.content, note.modified)
-    return f"{memory.title}: {memory.content}"
+    return tx.all("notes.curation.decisions", decision, project=matches[0].name, limit=_MOST)

@@ -155,7 +155,6 @@ def file_fault(error: OSError, path: str) -> Fault:
 
 
 def digest(data: bytes) -> str:
-    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 

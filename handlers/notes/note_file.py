@@ -1,6 +1,6 @@
 """The format of a memory file: title, type, tags, times and content, written by this server or by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -36,7 +36,6 @@ def decode_exact(data: bytes) -> str:
 
 
 def encode_exact(text: str) -> bytes:
-    """Return the bytes of a text from `decode_exact`."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -72,7 +71,6 @@ def index_text(memory: ParsedMemory) -> str:
 
 
 def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
-    """Return the text that the index holds for a memory of this title, these tags and this content."""
     return "\n".join(part for part in (title, ", ".join(tags), content) if part)
 
 
@@ -82,7 +80,8 @@ def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
 
 
 def new_text(path: str, memory: ParsedMemory) -> str:
-    return front_matter.render(_EMPTY_PAGE, _lines(memory._asdict()) | title_line(path, memory.title), memory.content)
+    lines = _lines(memory, has_tags=True, created=memory.created) | title_line(path, memory.title)
+    return front_matter.render(_EMPTY_PAGE, lines, memory.content)
 
 
 def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemory) -> str:
@@ -91,14 +90,10 @@ def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemor
     A title or creation time that so far followed from the path or the file's time is written out if it would change.
     """
     page = front_matter.parse(text)
-    fields: dict[str, object] = {"memory_type": memory.memory_type}
-    if memory.tags != before.tags:
-        fields["tags"] = memory.tags
-    if front_matter.value(page, "created") is None:
-        fields["created"] = before.created
-    fields["modified"] = memory.modified
+    created = before.created if front_matter.value(page, "created") is None else ""
+    lines = _lines(memory, has_tags=memory.tags != before.tags, created=created)
     title = {} if front_matter.value(page, "title") is not None else title_line(path, memory.title)
-    return front_matter.render(page, _lines(fields) | title, memory.content)
+    return front_matter.render(page, lines | title, memory.content)
 
 
 def title_line(path: str, title: str) -> dict[str, str]:
@@ -106,16 +101,11 @@ def title_line(path: str, title: str) -> dict[str, str]:
     return {} if title_of(path) == title else {"title": _line("title", title)}
 
 
-def _lines(fields: Mapping[str, object]) -> dict[str, str]:
-    lines: dict[str, str] = {}
-    for key, value in fields.items():
-        if isinstance(value, tuple):
-            lines[key] = f"{key}: {yaml_flow(map(str, value))}"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        elif key == "memory_type":
-            lines[key] = _line(key, str(value))
-        elif key in {"created", "modified"}:
-            lines[key] = f"{key}: {value}"
-    return lines
+def _lines(memory: ParsedMemory, *, has_tags: bool, created: str) -> dict[str, str]:
+    tags = {"tags": f"tags: {yaml_flow(memory.tags)}"} if has_tags else {}
+    times = {"created": f"created: {created}"} if created else {}
+    kind = {"memory_type": _line("memory_type", memory.memory_type)}
+    return {**kind, **tags, **times, "modified": f"modified: {memory.modified}"}
 
 
 def _line(key: str, value: str) -> str:

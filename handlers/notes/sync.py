@@ -118,7 +118,6 @@ def texts(diff: FileChanges) -> list[str]:
 
 
 def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
-    """Return the rows of the given files, with their content."""
     return {_key(row): row for row in tx.all("notes.sync.by_keys", FileRow, keys=keys)}
 
 
@@ -140,7 +139,6 @@ def record(tx: Tx, project: str, path: str, file: File, before: str | None, oper
 
 
 def keep_row(tx: Tx, project: str, path: str, file: File) -> None:
-    """Updates the row of one file that was just written."""
     kind, stamp = note_file.parse_file(path, file).memory_type, file.stamp
     tx.run(
         "notes.sync.upsert",
@@ -179,13 +177,11 @@ def drop(tx: Tx, deletions: Sequence[tuple[str, str, str]], operation: str) -> N
 
 
 def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
-    """Removes the rows of files that are gone."""
     if keys:
         tx.run("notes.sync.delete", keys=keys)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Return the index content of every memory."""
     return tx.each("notes.sync.all_for_index", _source)
 
 

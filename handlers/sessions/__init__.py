@@ -28,13 +28,11 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """Return `{"status": "error", "error", "tool"}`."""
     body = msgspec.json.encode({"status": "error", "error": fault.message, "tool": fault.tool})
     return Reply(body, _JSON, fault.code, body)
 
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    """Yield the documents that the index must hold: every memory and every entity."""
     yield from memories.sources(tx)
     yield from graph.sources(tx)
 

@@ -117,7 +117,6 @@ def extract_mentions(text: str) -> list[Mention]:
 
 
 def has_grammars() -> bool:
-    """Return whether the tree-sitter language pack is installed."""
     return find_spec(_PACKAGE) is not None
 
 

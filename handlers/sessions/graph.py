@@ -204,16 +204,9 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     newest = dict[str, int | None]()
     for row in observations:
         newest.setdefault(row.content, row.memory_id)
-    return EntityDetails(
-        UNSET,
-        entity.id,
-        entity.name,
-        entity.entity_type,
-        entity.created_at,
-        [*newest],
-        [*newest.values()],
-        _relations_of(tx, [entity.id]),
-    )
+    relations = _relations_of(tx, [entity.id])
+    columns = (entity.id, entity.name, entity.entity_type, entity.created_at)
+    return EntityDetails(UNSET, *columns, [*newest], [*newest.values()], relations)
 
 
 def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:

@@ -268,7 +268,6 @@ def content_hash(content: str) -> str:
 
 
 def time_before(now: str, seconds: float) -> str:
-    """Return the time `seconds` before `now`, in the same form."""
     return later(now, -timedelta(seconds=seconds))
 
 

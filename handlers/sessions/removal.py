@@ -95,7 +95,6 @@ class _Relation(NamedTuple):
 
 
 def compose(text: str, _name: str) -> ToolCall:
-    """Return a new memory, in a session that people at terminals share."""
     return ToolCall("remember", {"content": text, "session_id": "terminal", "kind": "note"})
 
 
@@ -114,7 +113,10 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
         return None
     relations = tx.all("sessions.graph.relations_of", _Relation, id=number, limit=MOST_LINKS)
     mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
-    links = [_neighbour(number, relation) for relation in relations]
+    links = [
+        Neighbour(name, source == number, graph.ENTITY_SPACE, str(target if source == number else source))
+        for name, source, target in relations
+    ]
     links += [Neighbour("tells of", False, memories.SPACE, str(memory)) for memory in mentioning]
     observations = {
         text: ToolCall("forget_session_observation", {"id": number, "content": text})
@@ -122,12 +124,6 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
     }
     forget = ToolCall("forget_session_entity", {"id": number})
     return Curation("", None, forget, links, observations=observations)
-
-
-def _neighbour(entity: int, relation: _Relation) -> Neighbour:
-    outgoing = relation.source_id == entity
-    target = relation.target_id if outgoing else relation.source_id
-    return Neighbour(relation.relation_type, outgoing, graph.ENTITY_SPACE, str(target))
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:

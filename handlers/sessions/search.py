@@ -98,7 +98,11 @@ def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:
     limit = max(1, option(tx, "TOP_K") if request.limit is None else request.limit)
     top_p = option(tx, "TOP_P") if request.top_p is None else request.top_p
     evidence = _evidence(tx, request.query, scope, limit * option(tx, "OVERSAMPLE_K"))
-    rows = _load(tx, evidence, request.query, scope) or _load_newest(tx, scope, limit)
+    rows = _load(tx, evidence, request.query, scope)
+    if not rows and scope is None:
+        rows = tx.all("sessions.search.recent", MemoryRow, limit=limit)
+    elif not rows:
+        rows = tx.all("sessions.search.recent_of_session", MemoryRow, session_id=scope, limit=limit)
     candidates = [_candidate(row, evidence.get(row.id), request.query) for row in rows]
     by_id = {row.id: row for row in rows}
     strict = request.top_p is not None
@@ -138,12 +142,6 @@ def _load(tx: Tx, evidence: Mapping[int, index.Scored], query: str, scope: str |
     rows = tx.all("sessions.search.by_ids_or_hash", MemoryRow, ids=ids, hash=digest, session_id=scope)
     rows.sort(key=lambda row: (row.created_at, row.id), reverse=True)
     return sorted(rows, key=lambda row: -evidence[row.id].score if row.id in evidence else 1.0)
-
-
-def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
-    if scope is None:
-        return tx.all("sessions.search.recent", MemoryRow, limit=limit)
-    return tx.all("sessions.search.recent_of_session", MemoryRow, session_id=scope, limit=limit)
 
 
 def _candidate(row: MemoryRow, evidence: index.Scored | None, query: str) -> Candidate:

@@ -69,7 +69,6 @@ def first_line(content: str) -> str:
 
 
 def has_library() -> bool:
-    """Return whether llama-cpp-python is installed."""
     return find_spec(_LIBRARY) is not None
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import graph
-from handlers.graph.replies import resource_page, resource_read
+from handlers.graph import resource_page, resource_read
 from kernel.calls.tools import Reply
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.operations import consistency, undo
