@@ -14,7 +14,7 @@ import msgspec
 
 from kernel.embed.late_interaction import Interaction, interaction, nearest, unmatched
 from kernel.embed.tokenizer import ModelTokenizer, id_width
-from kernel.embed.wordpiece import MoreKeys
+from kernel.embed.wordpiece import NO_BITS, MoreKeys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FILES = ("config.json", "tokenizer.json", "model.safetensors")
 MORE_KEYS = ("more_keys", "more_ids", "more_beginnings", "more_lengths")  # tensors, the columns of MoreKeys
+MORE_BITS = "more_keys.bits"  # no part of the identity, since vectors are the same without it
 _INTEGERS = {"I8": "i1", "U8": "u1", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8", "U64": "<u8"}
 _DTYPES = _INTEGERS | {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 # Of its tokens, and two or half of them: a name alone is none. Of 9,019 English texts 4 have as many, of 360 others 11
@@ -190,11 +191,21 @@ def _layout(folder: Path) -> dict[str, _Tensor]:
     return tensors
 
 
-def _more_keys(tensors: "Sequence[NDArray[Any] | None]") -> MoreKeys | None:
+def _more_keys(tensors: "Sequence[NDArray[Any] | None]", file: Path) -> MoreKeys | None:
     keys, ids, beginnings, lengths = tensors
     if keys is None or ids is None or beginnings is None or lengths is None:
         return None
-    return MoreKeys(keys.data, ids.data, beginnings.data, lengths.data)
+    return MoreKeys(keys.data, ids.data, beginnings.data, lengths.data, bits=bits_of(keys, file))
+
+
+def bits_of(keys: "NDArray[np.uint64]", file: Path) -> bytes:
+    """Return the bits of `MoreKeys` from a file that begins with the XOR of the keys; none if that is of other keys."""
+    import numpy as np
+
+    raw = file.read_bytes() if file.is_file() else b""
+    size = len(raw) - keys.itemsize
+    is_of_keys = size > 0 and not size & (size - 1) and raw[:-size] == np.bitwise_xor.reduce(keys).tobytes()
+    return raw[-size:] if is_of_keys else NO_BITS
 
 
 class TokenVectors:
@@ -227,7 +238,7 @@ class TokenVectors:
         self._matrix = matrix
         self._rows = tensor("mapping")
         self._weights = tensor("weights")
-        self.more_keys = _more_keys([tensor(name) for name in MORE_KEYS])
+        self.more_keys = _more_keys([tensor(name) for name in MORE_KEYS], folder / MORE_BITS)
         self._ones = np.ones(_SLICE_TOKENS, np.float32)
         self._exact = matrix.dtype == np.int8 and self._weights is None
         self.vocabulary = len(matrix if self._rows is None else self._rows)

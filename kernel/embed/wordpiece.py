@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -40,6 +41,7 @@ LONGEST_KEY = 31  # characters of a key beside the vocabulary; a bit of 32 for e
 _SLICE_BITS = 54  # of a hash, besides those by which its slice is looked up: a thousand slices
 _LENGTHS = range(LONGEST_KEY, PREFIX_LENGTH - 1, -1)
 _HASH = blake2b(digest_size=8)
+NO_BITS = b"\xff"  # of keys beside the vocabulary: any text may be one
 # Controls that str.split takes for whitespace and BERT deletes.
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _CJK_IDEOGRAPHS = (
@@ -93,7 +95,8 @@ class MoreKeys:
     """Keys beside a vocabulary, too many for a `dict`: their hashes in order with the id of each, and the hashes of
     their first characters in order with the lengths of the keys that begin so, a bit for each.
 
-    They come before the vocabulary for words that are not ASCII, and after it for others.
+    They come before the vocabulary for words that are not ASCII, and after it for others. `bits` tell most texts that
+    are no key in a quarter of a hash's time: the bit at the CRC-32 of each key is set. A power of two of bytes.
     """
 
     def __init__(
@@ -102,9 +105,11 @@ class MoreKeys:
         ids: "memoryview[int]",
         beginnings: "memoryview[int]",
         lengths: "memoryview[int]",
+        *,
+        bits: bytes = NO_BITS,
     ) -> None:
-        self.get = _look_up(keys, ids)
-        self._mask = _look_up(beginnings, lengths)
+        self.get = _look_up(keys, ids, bits)
+        self._mask = _look_up(beginnings, lengths, NO_BITS)
 
     def sizes(self, beginning: str) -> frozenset[int]:
         """Return the lengths of the keys with these first characters."""
@@ -119,12 +124,16 @@ def hash_of(text: str) -> int:
     return int.from_bytes(hashed.digest(), "little")
 
 
-def _look_up(hashes: "memoryview[int]", values: "memoryview[int]") -> Callable[[str], int | None]:
-    """Return a function from a text to the value at its hash."""
+def _look_up(hashes: "memoryview[int]", values: "memoryview[int]", bits: bytes) -> Callable[[str], int | None]:
+    """Return a function from a text to the value at its hash; a text has none if its bit is not set."""
     # Each slice of the sorted hashes has the same first bits: it takes seven steps instead of seventeen.
     starts = array("I", (bisect_left(hashes, part << _SLICE_BITS) for part in range((1 << 64 - _SLICE_BITS) + 1)))
+    last = len(bits) - 1
 
     def look_up(text: str) -> int | None:
+        bit = crc32(text.encode())  # no word has a surrogate any more
+        if not bits[bit >> 3 & last] >> (bit & 7) & 1:
+            return None
         code = hash_of(text)
         part = code >> _SLICE_BITS
         end = starts[part + 1]

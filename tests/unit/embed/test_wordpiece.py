@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.core.config import MODEL
-from kernel.embed.model import Embedder, Embedding, TokenVectors
+from kernel.embed.model import FILES, MORE_BITS, Embedder, Embedding, TokenVectors
 from kernel.embed.tokenizer import ModelTokenizer
 from kernel.embed.wordpiece import WHOLE, MoreKeys, load_encoder, pack
+from loadtests.lib.corpus import memory
 from loadtests.multilingual.vocabulary import more_keys
+from loadtests.quality import facts
 from tests.support.embed_model import bert, english, matrix, save
 
 EMBEDDER = Embedder(MODEL)
@@ -155,6 +157,25 @@ def test_a_key_is_looked_up_as_in_a_mapping(ids: dict[str, int]) -> None:
     for key in ids:
         same = {len(other) for other in ids if other[:4] == key[:4] and len(other) >= 4}
         assert keys.sizes(key[:4]) == same
+
+
+@pytest.mark.parametrize("bits", [None, b"", b"12345678", bytes(8 + 1024), bytes(8 + 1000)])
+def test_texts_have_the_same_vectors_without_the_bits_of_keys_and_beside_those_of_others(
+    bits: bytes | None, tmp_path: Path
+) -> None:
+    folder = tmp_path / MODEL.name
+    folder.mkdir()
+    for name in FILES:
+        (folder / name).symlink_to(MODEL / name)
+    if bits is not None:
+        (folder / MORE_BITS).write_bytes(bits)
+    texts = [part for name in facts.names() for fact in facts.facts(name) for part in fact]
+    texts += [memory(number).text for number in range(200)]
+
+    plain = Embedder(folder)
+
+    assert plain.identity == EMBEDDER.identity
+    assert plain.embed(texts) == EMBEDDER.embed(texts)
 
 
 def test_keys_beside_the_vocabulary_come_first_for_words_that_are_not_ascii(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from kernel.core.config import MODEL
-from kernel.embed.model import TokenVectors
+from kernel.embed.model import MORE_BITS, TokenVectors
 from kernel.embed.wordpiece import WHOLE
 from loadtests.multilingual import parallel_texts, words
 from loadtests.multilingual.fit import merged
-from loadtests.multilingual.model_folder import add_keys, few_levels
+from loadtests.multilingual.model_folder import add_keys, few_levels, write
 from loadtests.multilingual.parallel_texts import LANGUAGES, Pair
 from loadtests.multilingual.sources import sources
-from loadtests.multilingual.vocabulary import CONTINUES, Normalizer, script
+from loadtests.multilingual.vocabulary import CONTINUES, Normalizer, load, script
 
 
 def catalogue(messages: dict[str, str]) -> bytes:
@@ -83,6 +83,20 @@ def test_keys_join_a_model_whose_rows_and_keys_stay(tmp_path: Path) -> None:
     ]
     assert new.more_keys.sizes("犬夜叉犬") == {4}
     assert new.more_keys.sizes("zugl") == old.more_keys.sizes("zugl")
+    before, after = ((folder / MORE_BITS).read_bytes()[8:] for folder in (MODEL, tmp_path))
+    unlike = int.from_bytes(before, "little") ^ int.from_bytes(after, "little")
+    assert (len(after), unlike.bit_count()) == (len(before), len(added))
+
+
+def test_bits_are_those_of_the_keys(tmp_path: Path) -> None:
+    keys = {"犬夜叉犬": 40_000, "zugluftig": 30_000}
+    write(tmp_path, load(MODEL), keys, np.zeros((36_011, 256), np.int8))
+
+    bits = (tmp_path / MORE_BITS).read_bytes()[8:]
+    assert int.from_bytes(bits, "little").bit_count() == len(keys)
+    more = TokenVectors(tmp_path).more_keys
+    assert more is not None
+    assert [more.get(key) for key in (*keys, "犬夜叉")] == [*keys.values(), None]
 
 
 def test_words_of_a_list_are_read_as_the_model_meets_them(tmp_path: Path) -> None:
