@@ -147,7 +147,8 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
     for info in members:
         _add(sizes, info.file_size)
         _check_name(path.name, info.filename)
-    if members and all(info.flag_bits & _ENCRYPTED for info in members if not info.is_dir()):
+    files = [info for info in members if not info.is_dir()]
+    if files and all(info.flag_bits & _ENCRYPTED for info in files):
         raise damaged(path.name, "is encrypted")
     return archive
 
@@ -210,8 +211,9 @@ def unpack_zip(path: Path, target: Path, most: int = MAX_MEMBER_BYTES) -> list[L
                     while size and (chunk := file.read(min(size, _COPY_BYTES))):
                         size -= copy.write(chunk)
             except UNREADABLE as error:
-                place.unlink(missing_ok=True)
-                left.append(left_out(damaged(info.filename, f"cannot be unpacked: {error}")))
+                with suppress(OSError):  # of a path that is too long, or leads through a file
+                    place.unlink()
+                left.append(left_out(damaged(info.filename, f"cannot be unpacked: {_reason(error)}")))
                 continue
             with suppress(ValueError):  # some programs write the month 0
                 at = datetime(*info.date_time, tzinfo=UTC).timestamp()
@@ -248,7 +250,7 @@ def unpack_tar(path: Path, target: Path) -> Path:
                 _copy(file, place)
             _read_to_end(path.name, whole)
     except UNREADABLE as error:
-        raise damaged(path.name, f"is no archive that can be read: {error}") from None
+        raise damaged(path.name, f"is no archive that can be read: {_reason(error)}") from None
     return target
 
 
@@ -265,6 +267,11 @@ def _check_headers(path: Path) -> None:
             if head[156:157] in _LONG_KINDS and size > _MAX_LONG_BYTES:
                 raise damaged(path.name, f"its member {sizes.members} has a name of {size} bytes")
             file.seek(-(-size // _BLOCK) * _BLOCK, os.SEEK_CUR)
+
+
+def _reason(error: Exception) -> str:
+    """Return an error in words, without the path of the copy."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def _read_to_end(name: str, file: gzip.GzipFile) -> None:

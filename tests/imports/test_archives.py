@@ -113,3 +113,19 @@ def test_links_and_members_of_one_name_cost_no_other(shell: Shell, tmp_path: Pat
         "left out: 1 CLAUDE.md: a later member has its name",
     ]
     assert "New." in shell.export().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("lamp.md/below.md", "File exists"), (f"{'long' * 70}.md", "File name too long")],
+)
+def test_a_member_that_no_folder_can_hold_costs_no_other(name: str, reason: str, shell: Shell, tmp_path: Path) -> None:
+    done = shell.bring_kind("obsidian", archive(tmp_path / "v.zip", {"lamp.md": "A lamp.", name: "A bell."}))
+    assert done["counts"] == {"notes": 1, "already there": 0, "left out": 1}
+    (remark,) = done["remarks"]
+    assert remark.endswith(f": cannot be unpacked: {reason}")
+
+
+def test_an_archive_of_nothing_but_folders_is_empty_and_not_encrypted(shell: Shell, tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="holds nothing that can be imported"):
+        shell.bring_kind("obsidian", archive(tmp_path / "v.zip", {"notes/": ""}))
