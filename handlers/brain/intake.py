@@ -32,7 +32,6 @@ from kernel.store.transaction import Tx
 
 _PREFIXES = {"memory": "mem", "entity": "ent", "note": "note", "link": "lnk"}
 _KNOWN = {"memory": "brain.intake.memories", "entity": "brain.intake.entities", "note": "brain.intake.notes"}
-_CREATED = "created"
 _ARCHIVED = Successor("archived", "archived", None, "No longer in its source")
 
 
@@ -264,11 +263,10 @@ def _append_history(
     tx: Tx, space: str, row: _Row, record: Record, created_at: str, writer: tuple[str, str, str]
 ) -> None:
     reason = source_of(record)
-    for operation, before, after, at, actor in record.details.get("events", ()):
+    events = record.details.get("events") or [("created", None, row.text, "", "")]
+    for operation, before, after, at, actor in events:
         by, at = (*writer[:2], actor or writer[2]), at or created_at
         history.append(tx, space, row.id, operation, before=before, after=after, reason=reason, at=at, by=by)
-    if not record.details.get("events"):
-        history.append(tx, space, row.id, _CREATED, after=row.text, reason=reason, at=created_at, by=writer)
 
 
 def _memory_row(tx: Tx, db: str, record: Record, number: str) -> _Row:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
@@ -144,28 +144,16 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
     return results
 
 
-def _record_search(tx: Tx, request: Search, result: DatabaseResults) -> None:
-    _record(tx, request.query, {request.db: result})
-
-
-def _record_search_all(tx: Tx, request: SearchAll, result: dict[str, DatabaseResults]) -> None:
-    _record(tx, request.query, result)
-
-
-def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
+def _record(tx: Tx, request: Search | SearchAll, answer: Any) -> None:
+    result: Mapping[str, DatabaseResults] = {request.db: answer} if isinstance(request, Search) else answer
     for db, part in result.items():
         scoring.record_access(tx, db, [row.id for row in part.memories or []])
     ids = [row.id for part in result.values() for row in [*(part.memories or []), *(part.entities or [])]]
     milliseconds = sum(vars(part)["milliseconds"] for part in result.values())
-    querylog.log_query(tx, ",".join(result), query, "fts", ids, milliseconds)
+    querylog.log_query(tx, ",".join(result), request.query, "fts", ids, milliseconds)
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_record_search)),
-    read(
-        search_all,
-        Hints("Search every database by words"),
-        permission="read",
-        hooks=Hooks(after_read=_record_search_all),
-    ),
+    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_record)),
+    read(search_all, Hints("Search every database by words"), permission="read", hooks=Hooks(after_read=_record)),
 )
