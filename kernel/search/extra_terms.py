@@ -12,6 +12,7 @@ from itertools import chain, islice
 from msgspec.structs import replace
 
 from kernel.core.lazy_regex import regex
+from kernel.core.text import distinct_words
 from kernel.search import word_forms
 from kernel.search.instructions import MARK, is_instruction
 from kernel.search.named_values import named_values
@@ -100,7 +101,8 @@ def name_parts(text: str) -> Iterator[str]:
     """Yield the parts of names such as getUserById and utf8, in small letters, and get_user_by_id in one word."""
     if not _COMPOUND.search(text):
         return
-    for name in filter(_COMPOUND.search, dict.fromkeys(_NAME.findall(text))):
+    names = chain.from_iterable(map(_NAME.findall, distinct_words(text)))
+    for name in filter(_COMPOUND.search, dict.fromkeys(names)):
         if len(name) <= _MAX_NAME_LENGTH and name.isascii():
             yield from _parts(name)
 
@@ -158,7 +160,8 @@ def character_pairs(text: str) -> set[str]:
 def _whole_numbers(text: str) -> list[str]:
     if not _MARKED.search(text):
         return []
-    return [*dict.fromkeys(_NO_DIGIT.sub("", number) for number in _GROUPED.findall(text))]
+    numbers = chain.from_iterable(map(_GROUPED.findall, filter(_MARKED.search, distinct_words(text))))
+    return [*dict.fromkeys(_NO_DIGIT.sub("", number) for number in numbers)]
 
 
 def _digests(text: str) -> list[str]:

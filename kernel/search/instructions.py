@@ -14,6 +14,7 @@ _INSTRUCTION = regex(
     r"|(?<![^.!?:;\n] )(?<!\S)(?:please )?(?:always|never|don'?t ever|do not ever) "
     r"(?!(?:i|we|he|she|they|it|the|been|had|was|here|there)\b)"
 )
+_STEP, _LONGEST = 1024, 64  # characters; more than an instruction has with what follows it
 _AFTER_VERBS = frozenset("a an the my me our us this these some your".split())
 _ASKING = regex(
     r"(?<![^\W_])(?:(?:should|could|can|shall|how do|how to|let) (?:i|we|you|us)|would|best way|do you think"
@@ -24,7 +25,18 @@ _ASKING = regex(
 def is_instruction(text: str) -> bool:
     """Return whether a text says how to answer or to work from now on, in English."""
     folded = text.lower()
-    return any(map(folded.__contains__, _PARTS)) and _INSTRUCTION.search(folded) is not None
+    return any(_begins_in(folded, at) for at in range(0, len(folded), _STEP))
+
+
+def _begins_in(text: str, at: int) -> bool:
+    """Return whether an instruction begins in a step of a text: while all of a long text is searched, no other thread
+    runs.
+    """
+    end = at + _STEP + _LONGEST
+    if not any(map(text[at:end].__contains__, _PARTS)):
+        return False
+    match = _INSTRUCTION.search(text, at, end)
+    return match is not None and match.start() < at + _STEP
 
 
 def is_order(question: str) -> bool:

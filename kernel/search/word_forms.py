@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 
 from kernel.core.lazy_regex import regex
+from kernel.core.text import distinct_words
 from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS
 
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
@@ -145,7 +146,7 @@ def _words(text: str) -> list[tuple[str, str]]:
     if text.isascii() and _FOREIGN_WORDS.isdisjoint(text.lower().split()):
         return []
     if text.isascii():
-        words = dict.fromkeys(_ASCII_WORD.findall(text.lower()))
+        words = dict.fromkeys(chain.from_iterable(map(_ASCII_WORD.findall, distinct_words(text.lower()))))
         # A language other than English has at most so many words more than English, and so many less.
         if len(_FOREIGN_WORDS.intersection(words)) <= len(_ENGLISH_WORDS.intersection(words)):
             return []
@@ -153,7 +154,8 @@ def _words(text: str) -> list[tuple[str, str]]:
         return [(language, word) for word in words] if language else []
     text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
     # Distinct words only: a long text has millions of words, and few of them are distinct.
-    words = dict.fromkeys((match.lastgroup or "", match.group()) for match in _WORD.finditer(text))
+    matches = chain.from_iterable(map(_WORD.finditer, distinct_words(text)))
+    words = dict.fromkeys((match.lastgroup or "", match.group()) for match in matches)
     latin = _latin_language([word for script, word in words if script == "latin"])
     persian = not _PERSIAN_LETTERS.isdisjoint(text)
     languages = {"latin": latin, "arabic": "persian" if persian else "arabic"}

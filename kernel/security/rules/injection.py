@@ -129,10 +129,13 @@ def _has_all_classes(words: Sequence[str]) -> bool:
 def _run(words: Sequence[str]) -> str:
     """Return the rule whose end is reached; for each state the last position at which it was reached is enough."""
     positions = [_UNREACHED] * _AUTOMATON.states
-    position = 0
-    for number, word in enumerate(words):
-        position += _SENTENCE_DISTANCE if word == _SENTENCE_END else 1
-        for source, max_distance, target, rule, excluded in _AUTOMATON.transitions.get(word, ()):
+    distance = 1  # of a position from the number of its word
+    for number, word in [(number, word) for number, word in enumerate(words) if word in _COUNTED]:
+        if word == _SENTENCE_END:
+            distance += _SENTENCE_DISTANCE - 1
+            continue
+        position = number + distance
+        for source, max_distance, target, rule, excluded in _AUTOMATON.transitions[word]:
             if source < 0 or 0 < position - positions[source] <= max_distance:
                 if rule and not _in_other_context(words[number + 1 : number + 3], excluded):
                     return rule
@@ -172,4 +175,5 @@ def _compile() -> _Automaton:
 
 _AUTOMATON = _compile()
 _KNOWN = frozenset(_AUTOMATON.class_bits)
+_COUNTED = frozenset((*_AUTOMATON.transitions, _SENTENCE_END))
 _SELF_REFERENCE = frozenset(WORD_CLASSES["HERE"].split())

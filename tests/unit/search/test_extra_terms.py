@@ -108,6 +108,13 @@ def test_parts_of_names(text: str, parts: list[str]) -> None:
     assert list(name_parts(text)) == parts
 
 
+@pytest.mark.parametrize("between", [" ", "\n", "\t"])
+def test_a_long_text_has_the_words_of_a_short_one(between: str) -> None:
+    words = ["getUserById", "der", "Hund", "und", "die", "Katze", "1,234,567", "node_modules", "Größe"]
+    for text in (between.join(words[:-1]), between.join(words)):
+        assert indexed_words(between.join([text] * 200)) == indexed_words(text)
+
+
 def test_words_of_the_index_can_be_read() -> None:
     (dog,) = pair_terms("สุ")
 

@@ -33,6 +33,16 @@ def test_instructions_are_told_from_statements(text: str, expected: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    ("last", "expected"),
+    [("from now on", True), ("from now onward", False), ("always answer in German", True), ("always we sing", False)],
+)
+def test_an_instruction_anywhere_in_a_long_text_is_one(last: str, expected: bool) -> None:
+    long = "Lisbon has seven hills, and trams on all. " * 60
+    texts = [f"{long[:length]}. {last} {long}" for length in range(1900, 2200)]
+    assert {is_instruction(text) for text in texts} == {expected}
+
+
+@pytest.mark.parametrize(
     ("question", "expected"),
     [
         ("Write a letter to the landlord", True),
