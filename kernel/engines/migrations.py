@@ -79,7 +79,7 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 
 def _verify(history: dict[str, str], files: Sequence[Path]) -> None:
-    digests = {file.stem: _sha256(file) for file in files}
+    digests = _digests(tuple(files))
     different = sorted(name for name in history.keys() | digests.keys() if history.get(name) != digests.get(name))
     if different:
         wrong = "is not the one this program knows" if different[0] in history else "is missing"
@@ -90,9 +90,9 @@ def _verify(history: dict[str, str], files: Sequence[Path]) -> None:
 
 
 @cache
-def _sha256(file: Path) -> str:
-    """Return the digest of a migration, read once: a server opens many tenants."""
-    return _digest(file.read_text(encoding="utf-8"))
+def _digests(files: tuple[Path, ...]) -> dict[str, str]:
+    """Return the digest of each migration, read once: a server opens many tenants."""
+    return {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
 
 
 def _digest(text: str) -> str:

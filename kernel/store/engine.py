@@ -27,6 +27,10 @@ class ReadConnection(Protocol):
         """Stops the statement that another thread runs on this connection."""
         ...
 
+    def drop_pages(self) -> None:
+        """Frees the pages that the connection has in memory, while no statement runs."""
+        ...
+
     def close(self) -> None:
         """Closes the connection; safe to call twice."""
         ...

@@ -71,8 +71,8 @@ def _future() -> tuple[asyncio.Future[Any], Deliver]:
 
 
 class Pools:
-    """The threads that read and write for all stores of a process; the store used least recently closes its connections
-    while those of all take too much memory.
+    """The threads that read and write for all stores of a process; while the connections of all take too much memory,
+    those used least recently give up their pages, and then are closed.
 
     A caller of each store has so many `readers`; the reads and the writes that wait hold at most `most_bytes` each.
     """
@@ -84,6 +84,7 @@ class Pools:
         self.writes = ThreadPool("quipu-writer", _WRITERS, most_bytes=most_bytes)
         self._is_over = is_over
         self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
+        self._without_pages: OrderedDict[Store, None] = OrderedDict()
         self._lock = threading.Lock()
 
     def begin_all(self) -> None:
@@ -93,16 +94,27 @@ class Pools:
 
     def note_use(self, store: "Store") -> None:
         with self._lock:
+            self._without_pages.pop(store, None)
             self._connected[store] = None
             self._connected.move_to_end(store)
-            if len(self._connected) == 1 or not self._is_over():
-                return
-            resting, _ = self._connected.popitem(last=False)
-        resting.rest()
+        while self._is_over() and (rest := self._next_rest()) is not None:
+            rest()
 
     def forget(self, store: "Store") -> None:
         with self._lock:
             self._connected.pop(store, None)
+            self._without_pages.pop(store, None)
+
+    def _next_rest(self) -> Callable[[], None] | None:
+        """Return what frees some memory of a store that is not in use; None if there is no such store."""
+        with self._lock:
+            if len(self._connected) > 1:
+                store, _ = self._connected.popitem(last=False)
+                self._without_pages[store] = None
+                return store.drop_pages
+            if self._without_pages:
+                return self._without_pages.popitem(last=False)[0].rest
+            return None
 
 
 class Load(NamedTuple):
@@ -183,13 +195,28 @@ class Store:
 
     def rest(self) -> None:
         """Closes the connections that are not in use; the next calls open others."""
+        self._close_writer()
+        self._close_readers()
+
+    def drop_pages(self) -> None:
+        """Closes the writer if it is not in use, and frees the pages of the readers that are not."""
+        self._close_writer()
+        free: list[ReadConnection] = []
+        with suppress(IndexError):
+            while True:
+                free.append(self._readers.pop())
+                self._catch_faults(free[-1].drop_pages)
+        self._readers.extend(reversed(free))
+        if self._closing:
+            self._close_readers()
+
+    def _close_writer(self) -> None:
         writer: WriteConnection | Fault | None = None
         with self._writes.while_idle() as is_idle:
             if is_idle:
                 writer, self._writer = self._writer, None
         if writer is not None and not isinstance(writer, Fault):
             self._catch_faults(writer.close)
-        self._close_readers()
 
     def _close_readers(self) -> None:
         with suppress(IndexError):

@@ -426,5 +426,8 @@ class Connection:
     def interrupt(self) -> None:
         self._session.interrupt()
 
+    def drop_pages(self) -> None:
+        """Frees nothing: the database has the pages."""
+
     def close(self) -> None:
         self._session.release()

@@ -61,6 +61,12 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 STEPS = 50_000  # virtual machine steps between two checks of the clock: some milliseconds, so most calls never check
 
 
+if not apsw.connections():  # a server may have a thousand, and 48 KB for small blocks of each make nothing quicker
+    apsw.shutdown()
+    apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 0, 0)
+    apsw.initialize()
+
+
 class Budget:
     """A progress handler that stops a statement once its call has used up its processor time.
 
@@ -394,6 +400,9 @@ class Connection:
 
     def interrupt(self) -> None:
         self._db.interrupt()
+
+    def drop_pages(self) -> None:
+        self._db.release_memory()
 
     def close(self) -> None:
         self._db.close()

@@ -1,6 +1,7 @@
 """The SQL functions of vectors: of sqlite-vec, or by simsimd if that has no wheel (musl, Windows on ARM)."""
 
 import importlib.util
+from functools import cache
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,12 @@ def add_vector_functions(db: apsw.Connection) -> None:
     db.enable_load_extension(False)
 
 
+@cache
 def sqlite_vec() -> Path | None:
-    """Return the path of the library, found without importing its package; None if it is not installed."""
+    """Return the path of the library, found without importing its package; None if it is not installed.
+
+    It is looked up once: a server opens many connections.
+    """
     spec = importlib.util.find_spec("sqlite_vec")
     return Path(spec.origin).parent / "vec0" if spec is not None and spec.origin is not None else None
 

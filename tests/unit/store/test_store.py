@@ -631,21 +631,21 @@ def test_unopenable_file_is_a_fault_until_it_opens(file: Path, monkeypatch: pyte
     store.close()
 
 
-def test_store_used_least_recently_closes_its_connections_while_memory_is_short(tmp_path: Path) -> None:
-    short = False
-    pools = Pools(2, 0.0, lambda: short)
+def test_stores_used_least_recently_give_up_pages_and_then_connections_while_memory_is_short(tmp_path: Path) -> None:
+    short: list[bool] = []
+    pools = Pools(2, 0.0, lambda: bool(short and short.pop()))
     stores = [thing_store(tmp_path / f"{number}.db", pools=pools) for number in range(3)]
     for store in stores:
         store.start()
         store.write_sync(add("before"))
         assert stored(store) == ["before"]
-    short = True
-    assert stored(stores[2]) == ["before"]
-    assert [(store._writer is None, store._readers == []) for store in stores] == [
-        (True, True),
-        (False, False),
-        (False, False),
-    ]
+    pages = apsw.memory_used()
+    for times, closed in ((2, [(True, False), (True, False), (False, False)]), (1, [(True, True), (True, False)])):
+        short[:] = [True] * times
+        assert stored(stores[2]) == ["before"]
+        assert [(store._writer is None, store._readers == []) for store in stores][: len(closed)] == closed
+        assert apsw.memory_used() < pages
+        pages = apsw.memory_used()
     assert stores[0].write_sync(add("after")) == "after"
     assert [stored(store) for store in stores] == [["before", "after"], ["before"], ["before"]]
     for store in stores:

@@ -20,6 +20,12 @@ DIMENSIONS = 256
 FLOAT32_STEP = 2**-23
 
 
+@pytest.fixture(autouse=True)
+def _looked_for_again() -> Iterator[None]:
+    yield
+    sqlite_vec.cache_clear()
+
+
 @pytest.fixture(params=["sqlite-vec", "simsimd"])
 def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "simsimd":
@@ -37,6 +43,7 @@ def db(provider: str) -> Iterator[apsw.Connection]:
 
 
 def hide_sqlite_vec(monkeypatch: pytest.MonkeyPatch) -> None:
+    sqlite_vec.cache_clear()
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
 
 
