@@ -37,9 +37,9 @@ GRACE_SECONDS = 3  # for accepted requests
 END_SECONDS = 4.5  # after which a process that was told to stop has ended, whatever its threads do
 # With the default thresholds a tenth of the start went into collections over objects that stay.
 _GC_THRESHOLDS = (50_000, 20, 100)
-# How long a thread keeps the interpreter's lock from others. A short call waits for it at each of its statements: beside
-# 16 writers of 100 KB the p99 of a read was 6.8 times that alone with .5 ms, and 2.2 times with this (busy machine). Two
-# threads that compute take .5 % more processor time than with the default of 5 ms.
+# How long a thread keeps the interpreter's lock from others. A short call waits for it at each of its statements:
+# beside 16 writers of 100 KB the p99 of a read was 6.8 times that alone with .5 ms, and 2.2 times with this (busy
+# machine). Two threads that compute take .5 % more processor time than with the default of 5 ms.
 _SWITCH_SECONDS = 0.0001
 # A socket passed by the service manager may hold connections that were accepted just before the signal.
 _LAST_REQUESTS_SECONDS = 0.2
