@@ -1,11 +1,11 @@
 """The link tools of `brain` (seed 003, Link Tools): create, get, delete."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, get_args
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, astuple, replace
 
-from handlers.brain.base import NO_PREFIX, databases, new_id, new_row, not_found, space
+from handlers.brain.base import NO_PREFIX, R, databases, new_id, new_row, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
 from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
@@ -79,14 +79,27 @@ def check_references(tx: Tx, request: Struct) -> None:
         )
 
 
+def checked(tx: Tx, request: Struct, rows: list[R]) -> list[R]:
+    """Return the rows of a list; if there are none, raise Fault("not_found") for a filter with the id of no row."""
+    if not rows:
+        check_references(tx, request)
+    return rows
+
+
 def get_links(tx: Tx, request: GetLinks) -> list[Link]:
     """Get links by source, target or relationship, the newest first."""
     space(tx, request.db)
     if request.source_id is not None:
-        return tx.all("brain.links.from_source", Link, **asdict(request))
-    if request.target_id is not None:
-        return tx.all("brain.links.to_target", Link, **asdict(request))
-    return tx.all("brain.links.list", Link, **asdict(request))
+        rows = tx.all("brain.links.from_source", Link, **asdict(request))
+    elif request.target_id is not None:
+        rows = tx.all("brain.links.to_target", Link, **asdict(request))
+    else:
+        rows = tx.all("brain.links.list", Link, **asdict(request))
+    for key in () if rows else filter(None, (request.source_id, request.target_id)):
+        ends = [(kind, key) for kind in get_args(LinkableKind)]
+        if len(tx.all("brain.links.missing_ends", LinkEnd, ends=ends, databases=databases(tx))) == len(ends):
+            raise not_found("Memory or entity", key)
+    return rows
 
 
 def delete_link(tx: Tx, request: DeleteLink) -> str:

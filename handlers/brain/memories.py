@@ -18,7 +18,7 @@ from handlers.brain.base import (
     texts_of,
 )
 from handlers.brain.index_text import ACTIVE
-from handlers.brain.links import carry_entity_links, check_references, delete_links_of
+from handlers.brain.links import carry_entity_links, check_references, checked, delete_links_of
 from handlers.brain.repository import Draft, Successor, check_not_replaced, free_predecessors, inherited_metadata
 from handlers.brain.schemas import (
     Category,
@@ -174,7 +174,8 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
         "created_after": parse_time("created_after", request.created_after),
         "created_before": parse_time("created_before", request.created_before),
     }
-    return repository.read_page(tx, "brain.memories.page", Memory, request, "category", "status", **filters)
+    rows = repository.read_page(tx, "brain.memories.page", Memory, request, "category", "status", **filters)
+    return checked(tx, request, rows)
 
 
 def update_memory(tx: Tx, request: UpdateMemory) -> Memory:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from handlers.brain import repository
 from handlers.brain.base import Fields, embedding, new_id, new_row, space
 from handlers.brain.index_text import note_source, note_text, update_index
-from handlers.brain.links import check_references
+from handlers.brain.links import check_references, checked
 from handlers.brain.schemas import (
     Database,
     Id,
@@ -86,7 +86,7 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
 
 def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
-    return repository.read_page(tx, "brain.notes.page", Note, request, "note_type")
+    return checked(tx, request, repository.read_page(tx, "brain.notes.page", Note, request, "note_type"))
 
 
 def update_note(tx: Tx, request: UpdateNote) -> Note:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from handlers.brain.base import Fields, embedding, new_id, new_row, space
 from handlers.brain.index_text import resource_text
-from handlers.brain.links import check_references
+from handlers.brain.links import check_references, checked
 from handlers.brain.repository import create, read_page
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.calls.tools import Hints, Hooks, Tool, read, write
@@ -59,7 +59,7 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
 
 def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
     """Get resources by type, category, tags, status, project or host, the newest first."""
-    return read_page(tx, "brain.resources.page", Resource, request)
+    return checked(tx, request, read_page(tx, "brain.resources.page", Resource, request))
 
 
 def domain(url: str | None) -> str | None:

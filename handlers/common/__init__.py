@@ -11,7 +11,7 @@ from handlers.common.filters import SETTINGS
 from handlers.common.hooks import METHODS, HookOutput, shaped
 from handlers.common.pagination import RankedResults, page
 from handlers.common.prompts import PROMPTS, RESOURCES, SKILL, URI, complete
-from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
+from handlers.common.retrieval import find, find_by_ids, find_newest, missing_ids, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.scoring import ScoredDocument
 from kernel.calls.dialect import Dialect, Offers
@@ -37,6 +37,8 @@ def recall(tx: Tx, request: Recall) -> Recalled:
         whole = msgspec.structs.replace(request, limit=len(request.ids))
         answer = page(RankedResults(_as_of_then(items, request), [], "", SeenPage(0, tx.now), count), whole)
         answer.cursor = None
+        if missing := [] if request.as_of else missing_ids(tx, request.ids):
+            answer.message = f"Not stored, or deleted: {', '.join(missing)}"
         return answer
     sought = query_fingerprint(request)
     earlier_page = decode_cursor(request.cursor, sought) if request.cursor else None

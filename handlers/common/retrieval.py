@@ -19,6 +19,7 @@ from kernel.search.index import Candidates, Document
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
 
+_SHOWN_ID = 80  # characters
 _MIN_CANDIDATES = 101  # the largest page, and one more that shows whether another page follows
 _FILTERED_CANDIDATES = 400  # filters that the index cannot apply drop most hits
 _MAX_TAGGED = 400  # searched singly, 2,450 of 5,000 took nine times a search, and filtering its hits 1.3 times
@@ -170,15 +171,23 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
     number of those without a text of then; raises Fault("invalid") for an invalid id.
     """
     query = prepare(tx, request, None)
-    keys: list[tuple[str, str]] = []
-    for id_ in request.ids:
-        space, slash, key = id_.partition("/")
-        if not slash:
-            raise Fault("invalid", f"ids: {one_line(id_, 80)} is not an id of a recall")
-        keys.append((space, key))
+    keys = [_key(id_) for id_ in request.ids]
     at = query.filters.at
     documents, absent = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
     return [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)], absent
+
+
+def missing_ids(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Return those of the ids that are of no memory."""
+    stored = {(document.space, document.key) for document in _by_keys(tx, [_key(id_) for id_ in ids])}
+    return [one_line(id_, _SHOWN_ID) for id_ in ids if _key(id_) not in stored]
+
+
+def _key(id_: str) -> tuple[str, str]:
+    space, slash, key = id_.partition("/")
+    if not slash:
+        raise Fault("invalid", f"ids: {one_line(id_, _SHOWN_ID)} is not an id of a recall")
+    return space, key
 
 
 def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:

@@ -150,8 +150,8 @@ class RecalledMemory(Struct, omit_defaults=True):
 class Recalled(Struct):
     """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
     `cursor` leads to the next page, if there is one. With as_of, `unrecorded` counts the memories left out because
-    they have changed since and nothing holds their text of then. `message` is there if nothing
-    answers the query, or if expired memories are left out. With detail=line, `days_old` is how many days ago each
+    they have changed since and nothing holds their text of then. `message` is there if nothing answers the query, if
+    expired memories are left out, or if ids are of no memory. With detail=line, `days_old` is how many days ago each
     memory was last changed, in their order, or one number if that is the same for all; with as_of, before that time.
     """
 

@@ -27,6 +27,7 @@ _ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
 _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
 _OF_TAG = r"""[^\s!-,.:-@\[-^`{-~\u2000-\u206f\u2e00-\u2e7f'"]"""  # letters, digits, / - _ and pictures
+_TAGS = regex(r"[ \t]{0,8}(?:- )?tags::[ \t]([^\n]{1,1000})")
 _TAG = regex(rf"(?:^|(?<=[ \t]))#(?!\d+(?!{_OF_TAG}))({_OF_TAG}{{1,80}})")
 _CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
 # A span of code, or the start of a comment.
@@ -237,8 +238,12 @@ def links_in(value: object, relation: str) -> Iterator[Link]:
 
 
 def tags(text: str) -> Iterator[str]:
+    """Yield the tags in a text, and those of its line `tags:: one, [[two]]`."""
     for _, visible in _shown_lines(text, quoted=True):
-        yield from _TAG.findall(visible)
+        if line := _TAGS.match(visible):
+            yield from (tag.strip().strip("[]#") for tag in line[1].split(","))
+        else:
+            yield from _TAG.findall(visible)
 
 
 def links(text: str) -> Iterator[Link]:

@@ -16,7 +16,7 @@ MAX_FILES = 100_000
 MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
 _MAX_DEPTH = 40  # folders in folders
 _SURROGATE = regex(r"[\ud800-\udfff]")  # they stand for bytes of a name that are no UTF-8
-_TRASH = ".trash"
+_TRASH, _OF_LOGSEQ = ".trash", {"logseq/bak", "logseq/.recycle"}  # of which the second holds older versions, too
 _SKIPPED_FOLDERS = {".git", ".obsidian", "node_modules", ".venv", "__pycache__", "__MACOSX"}
 
 
@@ -142,7 +142,7 @@ def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...], others: str
 
 
 def _refusal(entry: os.DirEntry[str], name: str) -> LeftOut | None:
-    if entry.name == _TRASH:
+    if entry.name == _TRASH or name in _OF_LOGSEQ:
         return LeftOut("deleted there", name)
     if _SURROGATE.search(entry.name):
         return left_out(damaged(name, "has a name that is no text"))

@@ -98,7 +98,7 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
         raise _missing(tx, path, "please use add_memory to create first")
     tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
-    return Replaced("ok", path, size, tx.now, _contradicted(tx, path, request.content))
+    return Replaced("ok", path, size, tx.now, _contradicted(tx, path, request.content, is_new=False))
 
 
 def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
@@ -231,10 +231,10 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
     index.put(tx, SPACE, path, index_text(path, after))
 
 
-def _contradicted(tx: Tx, path: str, content: str) -> list[str] | UnsetType:
+def _contradicted(tx: Tx, path: str, content: str, *, is_new: bool = True) -> list[str] | UnsetType:
     """Return the paths of memories that seem to say something else about the same thing."""
     contradicted: list[str] = []
-    for near in index.near_subjects(tx, SPACE, path, content):
+    for near in index.near_subjects(tx, SPACE, path, content, is_new=is_new):
         older = tx.one("paths.memories.content", str, path=near)
         if older is not None and index.seems_to_contradict(content, older):
             contradicted.append(near)

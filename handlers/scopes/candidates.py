@@ -27,7 +27,7 @@ _RELEVANCE_SHARE = 0.7
 _POINTS_SHARE = 0.3
 _MAX_TEXT_SCORE = 10.0
 _DAY = timedelta(days=1)
-_SCORE_DIGITS = 4
+_SCORE_DIGITS, STRENGTH_DIGITS = 4, 2
 # The cosine whose similarity is .5, and the scale of the logistic: at .7, a cosine of .2, 17 of 20 questions find their
 # answer in other words; at a cosine of .4 it was 8.
 _EVEN_COSINE, _COSINE_SCALE = 0.12, 0.094
@@ -128,7 +128,7 @@ class CandidateSet(NamedTuple):
 
     `tag_counts` is the number of tags of `include` that an entry has. `truncated` means that more entries are near in
     meaning than were examined; `total` does not count them. `expired` is the number of matches that are left out since
-    their validity has ended.
+    their validity has ended. `strengths` are how likely the nearest entries answer the text.
     """
 
     candidates: Sequence[Candidate]
@@ -137,6 +137,7 @@ class CandidateSet(NamedTuple):
     relevance: Mapping[str, float] = {}
     truncated: bool = False
     expired: int = 0
+    strengths: Mapping[str, float] = {}
 
 
 class RankedCandidate(NamedTuple):
@@ -285,7 +286,8 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
         if not is_truncated or sum(item.id in similar for item in shown) >= query.limit:
             break
         width *= _WIDENING_FACTOR
-    pool = CandidateSet(items, len(items), tag_counts, _relevance(best, ranks), is_truncated)
+    strengths = {item.hit.id: item.strength for item in best}
+    pool = CandidateSet(items, len(items), tag_counts, _relevance(best, ranks), is_truncated, strengths=strengths)
     return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=bool(ranks))
 
 
@@ -326,7 +328,9 @@ def _add_substring_matches(
     ids = {item.id for item in pool.candidates}
     items = [*pool.candidates, *(item for item in more if item.id not in ids)]
     relevance = {item.id: _ALL_WORDS for item in more} | dict(pool.relevance)
-    return CandidateSet(items, len(items), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
+    return pool._replace(
+        candidates=items, total=len(items), tag_counts={**pool.tag_counts, **tag_counts}, relevance=relevance
+    )
 
 
 def _unindexed_ids(tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, words: Sequence[str]) -> set[str]:

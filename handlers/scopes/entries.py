@@ -12,6 +12,7 @@ from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import check_scope, required_scope_id, scope_key
 from handlers.scopes.results import EntryRow, Standing, Version, VersionRow, dumps, entry_and_version, pair, to_versions
 from kernel.calls.dialect import Concept, IndexSource, Keys
+from kernel.core.errors import Fault
 from kernel.core.times import stored_time
 from kernel.search import index
 from kernel.store import history
@@ -184,8 +185,15 @@ def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
     else:
         pair = tx.one("scopes.entries.get_as_of", entry_and_version, id=entry_id, kind=kind.name, at=at)
     if pair is None:
-        raise errors.not_found(kind.full_label, entry_id)
+        raise unknown(tx, kind, entry_id)
     return pair
+
+
+def unknown(tx: Tx, kind: Kind, entry_id: str, field: str = "id") -> Fault:
+    """Return the Fault for an entry that does not exist; many clients send its name for its id."""
+    fault = errors.not_found(kind.full_label, entry_id, field)
+    ids = tx.all("scopes.entries.ids_of_name", str, kind=kind.name, name=normal_name(entry_id))
+    return errors.with_suggestion(fault, f"the {field} of {entry_id} is {' or '.join(ids)}") if ids else fault
 
 
 def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> EntryPair | None:

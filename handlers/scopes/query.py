@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes import candidates, errors, results
-from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
+from handlers.scopes.candidates import STRENGTH_DIGITS, CandidateSet, EntryQuery, RankedCandidate, TagIds
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import AsOf, Id, Label, Text, normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, ScopeType, scope_chain, scope_to_read
@@ -137,6 +137,7 @@ class FoundVersion(Struct, rename="camel", kw_only=True, omit_defaults=True):
 
 class QueryResult(Struct, rename="camel", kw_only=True):
     """One entry under the name of its kind, with its version beside it; `expired` is true or left out.
+    `score` orders them; `strength`, of a search for a text, is how likely an entry answers it, from 0 to 1.
 
     A compact result has the names of the tags, if there are any, and neither `scope_id` nor a version.
     """
@@ -146,6 +147,7 @@ class QueryResult(Struct, rename="camel", kw_only=True):
     scope_type: str
     scope_id: str | UnsetType = UNSET
     score: float
+    strength: float | UnsetType = UNSET
     expired: bool | UnsetType = UNSET
     tags: list[TagRef] | list[str] | UnsetType = UNSET
     tool: FoundEntry | UnsetType = UNSET
@@ -209,6 +211,9 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     totals = _totals(pool, skip_count, len(page))
     totals.unknown_tags = unknown or UNSET
     hits = _to_results(tx, page, query.as_of, compact=bool(request.compact), with_versions=with_versions)
+    for hit in hits:
+        if (strength := pool.strengths.get(hit.id)) is not None:
+            hit.strength = round(strength, STRENGTH_DIGITS)
     return SearchResults(hits, totals)
 
 

@@ -6,10 +6,13 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
+from handlers.scopes.entries import unknown
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Offset, validate
+from handlers.scopes.inheritance import unknown_scope
 from handlers.scopes.results import Answer, Page, Relation, dumps, read_page
 from kernel.calls.tools import Hints, Tool, write
+from kernel.core.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 
@@ -75,7 +78,7 @@ def memory_relation(tx: Tx, request: CreateRelation | ListRelations | DeleteRela
 def check_target(tx: Tx, kind: TargetType, identifier: str, field: str) -> None:
     """Raises a Fault for a row that does not exist; `field` is the argument that holds the id."""
     if not target_exists(tx, kind, identifier):
-        raise errors.not_found(TARGET_LABELS[kind], identifier, field)
+        raise _unknown(tx, kind, identifier, field)
 
 
 def target_exists(tx: Tx, kind: str, identifier: str) -> bool:
@@ -88,7 +91,13 @@ def check_known_target(tx: Tx, kind: TargetType | None, identifier: str, field: 
     An imported database may have relations of rows that were not in it, which stay readable.
     """
     if not tx.one("scopes.relations.target_known", int, kind=kind, id=identifier):
-        raise errors.not_found("Entry" if kind is None else TARGET_LABELS[kind], identifier, field)
+        raise errors.not_found("Entry", identifier, field) if kind is None else _unknown(tx, kind, identifier, field)
+
+
+def _unknown(tx: Tx, kind: TargetType, identifier: str, field: str) -> Fault:
+    return (
+        unknown_scope(tx, kind, identifier, field) if kind == "project" else unknown(tx, KINDS[kind], identifier, field)
+    )
 
 
 def _relate(tx: Tx, request: CreateRelation) -> Relation:

@@ -123,7 +123,9 @@ def _check_tag(tx: Tx, request: Attach | Detach) -> None:
         return
     tag = tx.one("scopes.tags.get", tag_row, id=request.tag_id)
     if tag is None:
-        raise errors.not_found("Tag", request.tag_id, "tagId")
+        fault = errors.not_found("Tag", request.tag_id, "tagId")
+        named = id_by_name(tx, normal_name(request.tag_id))
+        raise errors.with_suggestion(fault, f"the tagId of {request.tag_id} is {named}") if named else fault
     if request.tag_name is not None and name_key(request.tag_name)["fold"] != tag.name.casefold():
         raise errors.invalid("tagName", f"is not the name of {tag.id}, which is {tag.name}", "give tagId or tagName")
 

@@ -209,14 +209,14 @@ def put(
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
-def near_subjects(tx: Tx, space: str, key: str, text: str) -> list[str]:
-    """Return the keys of short statements of a space that may be about the same as the new text of `key`; some may be
-    gone.
+def near_subjects(tx: Tx, space: str, key: str, text: str, *, is_new: bool) -> list[str]:
+    """Return the keys of short statements of a space that may be about the same as the new text of `key`, which had
+    none before if it `is_new`; some may be gone.
     """
     cache: SearchCache = tx.context.search_cache
     subjects = cache.subjects.get(space) or cache.subjects.setdefault(space, Subjects())
     subjects.follow(tx, space)
-    return subjects.near(text, key)
+    return subjects.near(text, key, is_new=is_new)
 
 
 def set_provenance(

@@ -49,9 +49,12 @@ class Subjects:
         self._last = self._own = 0  # the last document, and how many were put here since
         self._read_at = ""
 
-    def near(self, text: str, key: str) -> list[str]:
-        """Return the keys of statements that may be about the same as the text of `key`, which is noted."""
-        self._own += 1
+    def near(self, text: str, key: str, *, is_new: bool = True) -> list[str]:
+        """Return the keys of statements that may be about the same as the text of `key`, which is noted.
+
+        The document of `key` has an id of its own if it `is_new`; that of a replaced text has the id before.
+        """
+        self._own += is_new
         statement = _statement(text)
         if statement is None:
             return []

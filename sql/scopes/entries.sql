@@ -104,6 +104,13 @@ WHERE kind = :kind AND name = :name AND scope = :scope AND deactivated_at IS NUL
 ORDER BY twin
 LIMIT 1;
 
+-- name: ids_of_name
+-- The active entries of a name in any scope, of many the first three.
+SELECT id FROM scopes_entry
+WHERE kind = :kind AND name = :name AND deactivated_at IS NULL
+ORDER BY seq
+LIMIT 3;
+
 -- name: add_version
 INSERT INTO scopes_version ({version})
 VALUES (

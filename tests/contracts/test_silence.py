@@ -166,3 +166,61 @@ def test_a_tag_is_found_in_the_other_normal_form(call: Call) -> None:
         assert key in {row["id"] for row in said(call("get_memories", db="core", tags=[asked]))}
         hits = msgspec.json.decode(call("recall", query="beans", tags=[asked], floor="none").structured or b"")
         assert f"brain:core/{key}" in {hit["id"] for hit in hits["memories"]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("get_links", {"source_id": "mem_nope"}, "Memory or entity 'mem_nope' not found"),
+        ("get_links", {"target_id": "ent_nope"}, "Memory or entity 'ent_nope' not found"),
+        ("get_memories", {"project_id": "ent_nope"}, "Entity 'ent_nope' not found: project_id is"),
+        ("get_notes", {"project_id": "ent_nope"}, "Entity 'ent_nope' not found: project_id is"),
+        ("get_notes", {"entity_id": "ent_nope"}, "Entity 'ent_nope' not found: entity_id is"),
+        ("get_resources", {"project_id": "ent_nope"}, "Entity 'ent_nope' not found: project_id is"),
+    ],
+)
+def test_a_filter_with_the_id_of_nothing_is_refused(
+    call: Call, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    assert told in refusal(call(tool, db="core", **arguments))
+
+
+def test_a_filter_that_no_row_passes_is_an_empty_list(call: Call) -> None:
+    entity = said(call("create_entity", db="core", name="Web", type="project"))["id"]
+    assert said(call("get_links", db="core", source_id=entity)) == []
+    assert said(call("get_memories", db="core", project_id=entity)) == []
+    assert said(call("get_notes", db="core", project_id="a name")) == []
+
+
+def test_recall_names_the_ids_of_no_memory(call: Call) -> None:
+    said_of = said(call("recall", ids=["brain:core/mem_nope", "paths/none"]))
+    assert (said_of["memories"], said_of["message"]) == ([], "Not stored, or deleted: brain:core/mem_nope, paths/none")
+
+
+def test_a_name_in_place_of_an_id_is_answered_with_the_id(call: Call, guideline: str) -> None:
+    entry = {"entryType": "guideline", "entryId": "style"}
+    ends = {"sourceType": "guideline", "targetType": "guideline", "targetId": guideline, "relationType": "related_to"}
+    wrong = {
+        "id": [call("memory_guideline", action=action, id="style") for action in ("get", "history", "deactivate")],
+        "entryId": [call("memory_tag", action="attach", **entry, tagName="python")],
+        "sourceId": [call("memory_relation", action="create", sourceId="style", **ends)],
+    }
+    for field, replies in wrong.items():
+        for reply in replies:
+            assert f"Guideline not found: style. Suggestion: the {field} of style is {guideline}" in refusal(reply)
+    tag = call("memory_tag", action="attach", entryType="guideline", entryId=guideline, tagId="Python")
+    assert "Tag not found: Python. Suggestion: the tagId of Python is tag_python" in refusal(tag)
+
+
+def test_a_search_says_how_likely_each_entry_answers(call: Call) -> None:
+    for name, content in (("pass", "Passwords are kept in the vault of the team."), ("auth", "Use signed cookies.")):
+        said(call("memory_guideline", action="add", name=name, scopeType="global", content=content))
+
+    def strengths(text: str) -> list[float]:
+        found = said(call("memory_query", action="search", search=text, semanticThreshold=0))
+        return [result["strength"] for result in found["results"]]
+
+    assert strengths("where are the passwords kept")[0] > 0.9
+    assert max(strengths("banana bread recipe")) < 0.1
+    listed = said(call("memory_query", action="search"))["results"]
+    assert all("strength" not in result for result in listed)

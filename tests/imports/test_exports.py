@@ -489,7 +489,7 @@ def test_settings_of_chatgpt_are_notes_of_which_the_newest_holds(shell: Shell, t
     def conversation(number: int, **content: Any) -> dict[str, Any]:
         kind = "user_editable_context" if "user_profile" in content else "model_editable_context"
         settings = {"author": {"role": "user"}, "content": {"content_type": kind, **content}}
-        hidden = {"is_visually_hidden_from_conversation": True}
+        hidden: dict[str, Any] = {"is_visually_hidden_from_conversation": True}
         if "about" in content:
             hidden["user_context_message_data"] = {"about_model_message": content.pop("about")}
         question = {"author": {"role": "user"}, "content": {"parts": [f"Question {number}?"]}}
@@ -558,6 +558,32 @@ def test_what_no_person_has_said_in_a_session_is_left_out(shell: Shell, tmp_path
     assert contents(shell) == [
         "Question: Which port?\n\nAnswer: 7437.",
         "Question: (image)\n\nAnswer: A red bicycle.",
+    ]
+
+
+def test_a_command_that_the_agent_answers_is_a_question_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    review = (
+        "<command-message>review</command-message>\n<command-name>/review</command-name>\n"
+        "<command-args>the login</command-args>"
+    )
+    lines = [
+        said("user", "Which port?"),
+        said("user", "<command-name>/model</command-name>"),
+        said("user", "<local-command-stdout>Set model</local-command-stdout>"),
+        said("assistant", "7437."),
+        said("user", review),
+        said("user", "Review the changes: the login", isMeta=True),
+        said("assistant", "It is sound."),
+        said("user", "<command-name>/exit</command-name>"),
+    ]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(lines))
+    done = shell.bring(path)
+    assert done["counts"] == {"memories": 2, "already there": 0, "left out": 4}
+    assert done["remarks"] == ["left out: 4 a notice of the program"]
+    assert contents(shell) == [
+        "Question: Which port?\n\nAnswer: 7437.",
+        "Question: /review the login\n\nAnswer: It is sound.",
     ]
 
 

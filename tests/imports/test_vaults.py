@@ -190,3 +190,16 @@ def test_a_repeated_key_and_other_lines_of_front_matter_are_kept(shell: Shell, t
     (note,) = rows(shell, "brain_note")
     assert (note["title"], json.loads(note["tags"])) == ("Last", ["b"])
     assert {"title (2): First", 'tags (2): ["a"]', "note: >\nover two\nlines"} <= set(json.loads(note["key_points"]))
+
+
+def test_older_versions_that_logseq_keeps_are_no_notes_and_its_property_gives_tags(
+    shell: Shell, tmp_path: Path
+) -> None:
+    page = "tags:: work, [[client]], #big deal\nalias:: PA\n\n- Deadline is 5 May\n"
+    files = {"pages/A.md": page, "logseq/bak/pages/A/1.md": "Old.\n", "logseq/.recycle/B.md": "Gone.\n"}
+    done = shell.bring_kind("obsidian", text_files("graph", files)(tmp_path))
+    assert done["counts"] == {"entities": 2, "links": 1, "notes": 1, "already there": 0, "left out": 2}
+    assert done["remarks"] == ["left out: 2 logseq/.recycle, logseq/bak: deleted there"]
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    (tags,) = (line["row"]["tags"] for line in lines if line.get("table") == "brain_note")
+    assert json.loads(tags) == ["work", "client", "big deal"]

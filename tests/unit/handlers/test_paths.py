@@ -16,13 +16,14 @@ from handlers import paths
 from handlers.paths.memories import resource_page, resource_read
 from handlers.paths.schemas import AddMemory, ReplaceMemory
 from kernel.calls.dialect import Concept, IndexSource
+from kernel.calls.dispatch import Dispatch
 from kernel.calls.resources import Resource, ResourceContents
 from kernel.calls.schema import output_schema
 from kernel.calls.tools import Reply
 from kernel.calls.tools import Tool as KernelTool
 from kernel.core.errors import Fault
 from kernel.search import index
-from kernel.server.app import Kernel
+from kernel.server.app import Kernel, open_kernel
 from kernel.store import history
 from kernel.store.history import Event
 from tests.conftest import TESTER, Call, Clock, everything
@@ -869,3 +870,18 @@ def test_clear_deletes_the_memories_of_every_agent_and_its_description_says_so(k
         "Clear all personal memory: every path, also those of the other agents that share this store. "
         "This operation is irreversible."
     )
+
+
+def test_memories_that_were_replaced_here_hide_none_of_another_process(
+    kernel: Kernel, call: Call, clock: Clock, caller: Callable[[Dispatch], Call]
+) -> None:
+    call("add_memory", path="a", content="Cats sleep a lot.")
+    other = open_kernel(kernel.config)
+    clock.move(seconds=2)
+    call("replace_memory", path="a", content="Dogs sleep a lot.")
+    caller(other.dispatch)("add_memory", path="team/office", content="The office is in Berlin.")
+    other.store.close()
+    clock.move(seconds=2)
+
+    added = decode(call("add_memory", path="b", content="The office is in Paris."))
+    assert added["may_contradict"] == ["team/office"]

@@ -96,7 +96,7 @@ def test_link_may_end_in_another_database(call_ok: CallOk, ends: None) -> None:
         ({"source_id": "mem_1", "relationship": "part_of"}, [1]),
         ({"target_id": "mem_2", "relationship": "relates_to"}, [0]),
         ({"source_id": "mem_1", "target_id": "mem_2", "relationship": "part_of"}, [1]),
-        ({"source_id": "mem_9"}, []),
+        ({"source_id": "mem_2"}, []),
         ({"relationship": "part"}, []),
     ],
     ids=str,
