@@ -2,11 +2,10 @@
 
 import hmac
 from collections.abc import Mapping
-from functools import partial
 from typing import get_args
 from urllib.parse import parse_qs
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope
 
 from handlers.console.commands import COMMANDS, TERMINAL, local_caller, run_command
 from handlers.console.printing import Style, printed
@@ -14,15 +13,13 @@ from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal, excess
-from kernel.http.access import AccessControl
 from kernel.http.edge import (
-    Failure,
+    AccessControl,
     HttpResponse,
+    application,
     error_response,
-    failure_response,
     read_arguments,
     refusal_response,
-    respond,
 )
 from kernel.security.auth import Unauthenticated
 from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
@@ -34,25 +31,14 @@ _MEDIA = {"json": b"application/x-ndjson", "text": b"text/plain; charset=utf-8",
 _NO_COMMAND = f"Unknown command, choose from {', '.join(COMMANDS)}."
 
 
-class CommandRoutes:
-    """An ASGI application for all paths below /memories.
+def command_routes(limits: Limits, access: AccessControl, local: LocalAccess | None) -> ASGIApp:
+    """Return an ASGI application for all paths below /memories.
 
     A program of this machine that can read the data directory shows the token from there instead of a key.
     """
 
-    def __init__(self, limits: Limits, access: AccessControl, local: LocalAccess | None) -> None:
-        self._limits = limits
-        self._access = access
-        self._local = local
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
-            return failure_response(self._access, failure, scope["path"], headers)
-
-        await respond(scope, send, self._limits, partial(self._answer, scope, receive), refusal)
-
-    async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
-        caller = self._caller(headers)
+    async def answer(scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
+        caller = _caller(access, local, headers)
         name = scope["path"].removeprefix(PREFIX)
         if name not in COMMANDS:
             return error_response(404, "not_found", _NO_COMMAND)
@@ -63,23 +49,26 @@ class CommandRoutes:
         mark = options.get("mark", [""])[-1]
         if style is None:
             raise Fault("invalid", f"as: choose from {', '.join(_STYLES)}")
-        body = await read_arguments(headers, receive, self._limits)
+        body = await read_arguments(headers, receive, limits)
         if isinstance(body, Refusal):
             return refusal_response(body)
-        if too_much := excess(body, self._limits):
+        if too_much := excess(body, limits):
             raise Fault("invalid", f"The body has {too_much}.")
         if name == "add":  # one call; others make several
             caller = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
-        async with self._access.dispatch_of(caller) as dispatch:
+        async with access.tenants.use(caller.tenant) as dispatch:
             result = await run_command(dispatch, caller, name, body, mark, plain=style == "json")
         output = printed(name, result, style, in_seconds=in_seconds)
         return HttpResponse(200, output.encode("utf-8", "replace"), (), _MEDIA[style])
 
-    def _caller(self, headers: Headers) -> Caller:
-        token = headers.get(TOKEN_HEADER)
-        if token is None:
-            return with_client_name(self._access.caller(headers), TERMINAL)
-        if self._local is None or not hmac.compare_digest(token, self._local.token.encode()):
-            raise Unauthenticated("invalid_token", "Another server has written this token")
-        tenant = headers.get(TENANT_HEADER, MAIN.encode()).decode("latin-1")
-        return local_caller(self._local.data, tenant)
+    return application(limits, access, answer)
+
+
+def _caller(access: AccessControl, local: LocalAccess | None, headers: Headers) -> Caller:
+    token = headers.get(TOKEN_HEADER)
+    if token is None:
+        return with_client_name(access.auth.caller(headers), TERMINAL)
+    if local is None or not hmac.compare_digest(token, local.token.encode()):
+        raise Unauthenticated("invalid_token", "Another server has written this token")
+    tenant = headers.get(TENANT_HEADER, MAIN.encode()).decode("latin-1")
+    return local_caller(local.data, tenant)

@@ -46,8 +46,7 @@ from kernel.core.config import Config
 from kernel.core.errors import HTTP_STATUS, Code, Fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import Headers, Limits, read_body, refuse
-from kernel.http.access import AccessControl
-from kernel.http.edge import HttpResponse, send_response
+from kernel.http.edge import AccessControl, HttpResponse, send_response
 from kernel.observe.call_log import CallLog
 from kernel.observe.metrics import Snapshot
 from kernel.security.auth import Unauthenticated
@@ -179,7 +178,7 @@ class Console:
         page = PAGES.get(name)
         if page is None and name != _CSV:
             raise Fault("not_found", "There is no such page.")
-        async with self._access.dispatch_of(visit.caller) as dispatch:
+        async with self._access.tenants.use(visit.caller.tenant) as dispatch:
             if page is None:
                 rows = await lists.audit_csv(dispatch, visit)
                 return Answer(200, rows, "text/csv; charset=utf-8", {"content-disposition": "attachment"})
@@ -217,7 +216,7 @@ class Console:
         if action is None:
             raise Fault("not_found", "There is no such action.")
         try:
-            async with self._access.dispatch_of(visit.caller) as dispatch:
+            async with self._access.tenants.use(visit.caller.tenant) as dispatch:
                 outcome = await action(self._site, dispatch, visit, fields)
         except Fault as fault:
             values = {"typed": fields.get("text"), "id": fields.get("id", "")}

@@ -3,25 +3,22 @@
 import asyncio
 import secrets
 from collections.abc import Callable
-from functools import partial
 from urllib.parse import parse_qsl
 
 import msgspec
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel.calls.dispatch import catch_faults
 from kernel.core.data_dir import tenant_name
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import Headers, Limits, read_body, refuse
-from kernel.http.access import AccessControl
 from kernel.http.edge import (
-    Failure,
+    AccessControl,
     HttpResponse,
+    application,
     error_response,
-    failure_response,
     refusal_response,
-    respond,
     send_response,
 )
 from kernel.security.auth import Auth
@@ -32,22 +29,11 @@ from kernel.security.sign_in import METADATA, REGISTER, REVOKE, TOKEN, OAuthErro
 PREFIX = "/tenants/"
 
 
-class TenantRoutes:
-    """An ASGI application for DELETE; `erase` returns the receipt of a tenant as JSON, in a thread."""
+def tenant_routes(limits: Limits, access: AccessControl, erase: Callable[[str], bytes]) -> ASGIApp:
+    """Return an ASGI application for DELETE; `erase` returns the receipt of a tenant as JSON, in a thread."""
 
-    def __init__(self, limits: Limits, access: AccessControl, erase: Callable[[str], bytes]) -> None:
-        self._limits = limits
-        self._access = access
-        self._erase = erase
-
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
-            return failure_response(self._access, failure, scope["path"], headers)
-
-        await respond(scope, send, self._limits, partial(self._answer, scope), refusal)
-
-    async def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
-        caller = self._access.caller(headers)
+    async def answer(scope: Scope, _receive: Receive, headers: Headers) -> HttpResponse:
+        caller = access.auth.caller(headers)
         if scope["method"] != "DELETE":
             return error_response(405, "method_not_allowed", "Method not allowed, use DELETE.", (b"allow", b"DELETE"))
         name, grant = scope["path"].removeprefix(PREFIX), caller.grant
@@ -55,12 +41,14 @@ class TenantRoutes:
         if grant.permission < least:
             raise Forbidden(PREFIX, least)
         tenant_name(name)
-        await self._access.tenants.shut(name)
-        receipt = await asyncio.to_thread(catch_faults, self._erase, name)
-        self._access.auth.checked_until = 0.0  # the next call with an erased key does not open the tenant anew
+        await access.tenants.shut(name)
+        receipt = await asyncio.to_thread(catch_faults, erase, name)
+        access.auth.checked_until = 0.0  # the next call with an erased key does not open the tenant anew
         if isinstance(receipt, Fault):
             raise receipt
         return HttpResponse(200, receipt)
+
+    return application(limits, access, answer)
 
 
 PROOF_PATH = "/hook/proof"
@@ -68,30 +56,28 @@ _NONCE, _KEY_ID = b"x-quipu-nonce", b"x-quipu-key"
 _MOST_NONCE = 64
 
 
-class ProofRoute:
-    """An ASGI application for this path; without a key, since a hook shows its own to a server that it knows only."""
+def proof_route(limits: Limits, auth: Auth, local: LocalAccess | None) -> ASGIApp:
+    """Return an ASGI application for this path; it takes no key, since a hook shows its key to a proved server only."""
+    nobodys = secrets.token_hex()  # an answer for an unknown id looks like any other
+    token = local.token if local else nobodys
 
-    def __init__(self, limits: Limits, auth: Auth, local: LocalAccess | None) -> None:
-        self._limits = limits
-        self._auth = auth
-        self._nobodys = secrets.token_hex()  # an answer for an unknown id looks like any other
-        self._token = local.token if local else self._nobodys
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        refusal = refuse(scope["headers"], headers, self._limits)
-        await send_response(send, refusal_response(refusal) if refusal else self._answer(scope, headers))
-
-    def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
+    def answer(scope: Scope, headers: Headers) -> HttpResponse:
         if scope["method"] != "GET":
             return error_response(405, "method_not_allowed", "Method not allowed, use GET.", (b"allow", b"GET"))
         nonce = headers.get(_NONCE, b"")
         if not nonce or len(nonce) > _MOST_NONCE:
             return error_response(400, "invalid", f"x-quipu-nonce has 1 to {_MOST_NONCE} characters")
         port = int((scope.get("server") or ("", 0))[1] or 0)
-        key = self._auth.hash_of_key(headers.get(_KEY_ID, b"").decode("latin-1")) or self._nobodys
-        hashes = b" ".join(proof(secret, nonce, port) for secret in (self._token, key))
+        key = auth.hash_of_key(headers.get(_KEY_ID, b"").decode("latin-1")) or nobodys
+        hashes = b" ".join(proof(secret, nonce, port) for secret in (token, key))
         return HttpResponse(200, hashes, (), b"text/plain")
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        refusal = refuse(scope["headers"], headers, limits)
+        await send_response(send, refusal_response(refusal) if refusal else answer(scope, headers))
+
+    return app
 
 
 _BODY_BYTES = 16_384
@@ -100,41 +86,38 @@ _NOT_STORED = (b"cache-control", b"no-store")
 _JSON, _FORM = b"application/json", b"application/x-www-form-urlencoded"
 
 
-class OAuthRoutes:
-    """An ASGI application for the metadata, registration, tokens and their revocation."""
+def oauth_routes(limits: Limits, access: AccessControl) -> ASGIApp:
+    """Return an ASGI application for the metadata, registration, tokens and their revocation."""
 
-    def __init__(self, limits: Limits, access: AccessControl) -> None:
-        self._limits = limits
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
-            return failure_response(self._access, failure, scope["path"], headers)
-
-        await respond(scope, send, self._limits, partial(self._answer, scope, receive), refusal)
-
-    async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
+    async def answer(scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
         path, method = scope["path"], scope["method"]
-        if self._access.sign_in is None or not self._access.auth.needed():
+        if access.sign_in is None or not access.auth.needed():
             return error_response(404, "not_found", "There is no sign-in: this server needs no keys.")
-        sign_in = self._access.sign_in()
+        sign_in = access.sign_in()
         if path == METADATA and method in {"GET", "HEAD"}:
             return HttpResponse(200, msgspec.json.encode(sign_in.metadata()))
         if path not in {REGISTER, TOKEN, REVOKE}:
             return error_response(404, "not_found", "There is no such address.")
         if method != "POST":
             return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
-        media = _JSON if path == REGISTER else _FORM
-        if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != media:
-            return _refusal(415, "invalid_request", f"The body must be {media.decode()}.")
-        body = await read_body(receive, _BODY_BYTES)
-        if body is None:
-            return _refusal(413, "invalid_request", f"The body may have {_BODY_BYTES} bytes.")
-        answer = await asyncio.to_thread(catch_faults, _answered, sign_in, path, body)
-        if isinstance(answer, Fault):
-            raise answer
-        self._access.auth.checked_until = 0.0  # a new token counts from now on, and one that was revoked no longer
-        return answer
+        response = await _posted(sign_in, path, headers, receive)
+        access.auth.checked_until = 0.0  # a new token counts from now on, and one that was revoked no longer
+        return response
+
+    return application(limits, access, answer)
+
+
+async def _posted(sign_in: SignIn, path: str, headers: Headers, receive: Receive) -> HttpResponse:
+    media = _JSON if path == REGISTER else _FORM
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != media:
+        return _refusal(415, "invalid_request", f"The body must be {media.decode()}.")
+    body = await read_body(receive, _BODY_BYTES)
+    if body is None:
+        return _refusal(413, "invalid_request", f"The body may have {_BODY_BYTES} bytes.")
+    response = await asyncio.to_thread(catch_faults, _answered, sign_in, path, body)
+    if isinstance(response, Fault):
+        raise response
+    return response
 
 
 def _answered(sign_in: SignIn, path: str, body: bytes) -> HttpResponse:

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kernel.calls.tenants import Tenants
 from kernel.core.errors import HTTP_STATUS, NO_MEMORY, Fault
 from kernel.core.limits import (
     MISDIRECTED,
@@ -18,10 +19,13 @@ from kernel.core.limits import (
     refuse,
     refuse_body,
 )
-from kernel.http.access import CLOSE, AccessControl
-from kernel.security.auth import Unauthenticated
-from kernel.security.permissions import Forbidden
+from kernel.security.auth import METADATA, Auth, Challenge, Unauthenticated
+from kernel.security.permissions import Forbidden, Permission
 
+if TYPE_CHECKING:
+    from kernel.security.sign_in import SignIn
+
+CLOSE = (b"connection", b"close")
 RETRY = (b"retry-after", b"1")
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 _CODES = {
@@ -32,6 +36,44 @@ _CODES = {
     MISDIRECTED: "misdirected_request",
     431: "headers_too_large",
 }
+
+
+class AccessRefusal(NamedTuple):
+    """HTTP status, code for JSON, reason, and the headers: WWW-Authenticate, and if need be Connection."""
+
+    status: int
+    code: str
+    reason: str
+    headers: tuple[Header, ...]
+
+
+class AccessControl(NamedTuple):
+    """The callers a server accepts, the challenge to others, and the stores of the tenants.
+
+    `sign_in` makes the server's own authorization server, if it has one.
+    """
+
+    auth: Auth
+    challenge: Challenge
+    tenants: Tenants
+    sign_in: "Callable[[], SignIn] | None" = None
+
+    def metadata(self, path: str, headers: Headers) -> dict[str, Any] | None:
+        """Return the OAuth protected resource metadata (RFC 9728) at `path`, if keys are required."""
+        if not path.startswith(METADATA) or not self.auth.needed():
+            return None
+        return self.challenge.metadata(path.removeprefix(METADATA), headers)
+
+    def refusal(self, error: Unauthenticated | Forbidden, path: str, headers: Headers) -> AccessRefusal:
+        reason, code = str(error), "insufficient_scope"
+        if isinstance(error, Forbidden):
+            status, scope, details = 403, error.needed, {"error": code, "why": reason}
+        else:
+            status, code = (403, code) if error.error == code else (401, "unauthorized")
+            scope, details = Permission.read, {"error": error.error, "why": reason} if error.error else {}
+        challenge = (b"www-authenticate", self.challenge.header(path, headers, scope=scope, **details))
+        # The body of an unauthenticated request is not read, so the connection cannot carry another request.
+        return AccessRefusal(status, code, reason, (challenge,) if status == 403 else (challenge, CLOSE))
 
 
 class HttpResponse(NamedTuple):
@@ -62,6 +104,29 @@ async def respond(scope: Scope, send: Send, limits: Limits, answer: Answer, refu
     except MemoryError:
         failure = Fault("busy", NO_MEMORY)
     await send_response(send, refusal(failure, headers))
+
+
+def application(
+    limits: Limits,
+    access: AccessControl,
+    answer: Callable[[Scope, Receive, Headers], Awaitable[HttpResponse]],
+    failed: Callable[[Fault], HttpResponse] | None = None,
+) -> ASGIApp:
+    """Return an ASGI application of these answers; without `failed` a Fault has the status of its code."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
+            if isinstance(failure, Refusal):
+                return refusal_response(failure)
+            if not isinstance(failure, Fault):
+                return access_refusal(access, failure, scope["path"], headers)
+            if failed is not None:
+                return failed(failure)
+            return error_response(HTTP_STATUS[failure.code], failure.code, failure.message)
+
+        await respond(scope, send, limits, lambda headers: answer(scope, receive, headers), refusal)
+
+    return app
 
 
 async def begin_response(send: Send, status: int, headers: Iterable[Header]) -> None:
@@ -96,15 +161,6 @@ def access_refusal(
     """Return 401 with a challenge for an unauthenticated request, or 403 if the caller lacks the permission."""
     refusal = access.refusal(error, path, headers)
     return error_response(refusal.status, refusal.code, refusal.reason, *refusal.headers)
-
-
-def failure_response(access: AccessControl, failure: Failure, path: str, headers: Headers) -> HttpResponse:
-    """Return the response to a request that was not answered; a Fault has the status of its code."""
-    if isinstance(failure, Refusal):
-        return refusal_response(failure)
-    if isinstance(failure, Fault):
-        return error_response(HTTP_STATUS[failure.code], failure.code, failure.message)
-    return access_refusal(access, failure, path, headers)
 
 
 def has_no_body(headers: Headers) -> bool:

@@ -19,9 +19,8 @@ from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
 from kernel.core.status_counts import STATUSES
-from kernel.http.access import CLOSE
 from kernel.http.deadlines import DeadlineWheel
-from kernel.http.edge import HttpResponse, send_response
+from kernel.http.edge import CLOSE, HttpResponse, send_response
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
 from kernel.http.request_log import GONE, Report, RequestLog, request_id
 from kernel.http.uvicorn_protocol import LimitedProtocol, header_lines

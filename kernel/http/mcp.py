@@ -15,8 +15,7 @@ from kernel.core import limits as bounds
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Header, Headers, Limits, Refusal
-from kernel.http.access import CLOSE, AccessControl, AccessRefusal
-from kernel.http.edge import RETRY, HttpResponse, send_response
+from kernel.http.edge import CLOSE, RETRY, AccessControl, AccessRefusal, HttpResponse, send_response
 from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
@@ -161,7 +160,7 @@ class Endpoint:
         if request.caller.tenant == MAIN:  # always open
             return await self._answer_over(self._tenants.main, request, receive, send)
         try:
-            async with self._access.dispatch_of(request.caller) as dispatch:
+            async with self._access.tenants.use(request.caller.tenant) as dispatch:
                 return await self._answer_over(dispatch, request, receive, send)
         except Fault as fault:
             return self._refusal(_TenantUnavailable(fault), b"null", request.headers)
@@ -225,7 +224,7 @@ class Endpoint:
         refusal = bounds.refuse(raw, headers, self._limits)
         if refusal is not None:
             raise _HttpRejected(refusal)
-        caller = self._access.caller(headers)
+        caller = self._access.auth.caller(headers)
         if not self._choose(scope["query_string"], caller.grant).subscribable:
             raise self._wrong_method(raw, headers)
         id_ = self._streams.session_id(headers, caller)
@@ -260,7 +259,7 @@ class Endpoint:
     def _wrong_method(self, raw: Sequence[Header], headers: Headers) -> ProtocolError:
         refusal = bounds.refuse(raw, headers, self._limits)
         if refusal is None:
-            self._access.caller(headers)
+            self._access.auth.caller(headers)
         return _HttpRejected(refusal or Refusal(405, "Method not allowed, use POST"))
 
     def _refusal(

@@ -1,31 +1,26 @@
-"""JSON over HTTP: tools by POST, and authentication for the GET routes."""
+"""JSON over HTTP: tools by POST."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Literal, NamedTuple
 
-import msgspec
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from kernel.calls.call import NOT_CANCELLABLE, Answer, Call, Pending, ToolEntry, fail
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.calls.tools import InputRequired, Interaction, Reply
 from kernel.core.errors import HTTP_STATUS, Fault
-from kernel.core.limits import MISDIRECTED, Header, Headers, Limits, Refusal, excess, refuse, refuse_body
-from kernel.http.access import AccessControl
+from kernel.core.limits import Header, Headers, Limits, Refusal, excess, refuse, refuse_body
 from kernel.http.edge import (
     RETRY,
-    Failure,
+    AccessControl,
     HttpResponse,
     access_refusal,
+    application,
     error_response,
-    failure_response,
     has_no_body,
     read_arguments,
     refusal_response,
-    respond,
-    send_response,
 )
 from kernel.http.fast_path import Done, FastRoute
 from kernel.security.auth import Unauthenticated
@@ -33,17 +28,6 @@ from kernel.security.permissions import Forbidden
 
 _JSON = "application/json"
 _PREFIX = "/tools/"
-_PUBLIC_PATHS = frozenset({"/healthz"})
-# A kubelet sends the address of the pod as Host, and no key: whoever is refused hears whether the server is ready.
-_TERSE_PATHS = frozenset({"/readyz"})
-
-
-class Ready(NamedTuple):
-    """The report of /readyz on a store that is open and migrated; `probe` asks a database that may be away."""
-
-    model: Literal["loading", "ready"]
-    schema: int
-    probe: Callable[[], Mapping[str, str]] | None = None
 
 
 def _drop(*_emitted: object) -> None:
@@ -68,33 +52,27 @@ class ToolRoutes:
         self._dispatch = dispatch
         self._limits = limits
         self._access = access
+        self._application = application(limits, access, self._answer, _unavailable)
         self.fast_routes: dict[bytes, FastRoute] = {
             f"{_PREFIX}{entry.tool.name}".encode(): partial(self._direct, entry) for entry in dispatch.tools.values()
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: str = scope["path"]
+        await self._application(scope, receive, send)
 
-        def refusal(failure: Failure, headers: Headers) -> HttpResponse:
-            if isinstance(failure, Fault):  # of a tenant that cannot be opened now
-                return error_response(503, failure.code, failure.message, RETRY)
-            return failure_response(self._access, failure, path, headers)
-
-        await respond(scope, send, self._limits, partial(self._answer, scope["method"], path, receive), refusal)
-
-    async def _answer(self, method: str, path: str, receive: Receive, headers: Headers) -> HttpResponse:
-        caller = self._access.caller(headers)
-        entry = self._dispatch.tools.get(path.partition(_PREFIX)[2])
+    async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
+        caller = self._access.auth.caller(headers)
+        entry = self._dispatch.tools.get(scope["path"].partition(_PREFIX)[2])
         if entry is None:
             return _NO_TOOL
-        if method != "POST":
+        if scope["method"] != "POST":
             return _WRONG_METHOD
         body = await read_arguments(headers, receive, self._limits)
         if isinstance(body, Refusal):
             return refusal_response(body)
         if too_much := excess(body, self._limits):
             return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
-        async with self._access.dispatch_of(caller) as dispatch:
+        async with self._access.tenants.use(caller.tenant) as dispatch:
             keyed = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
             return _answer(await dispatch.call(entry, body, keyed, NO_INTERACTION), headers)
 
@@ -113,13 +91,13 @@ class ToolRoutes:
     def _begin(
         self, entry: ToolEntry, headers: Headers, body: bytes | None, done: Done
     ) -> HttpResponse | Pending | None:
-        caller = self._access.caller(headers)
+        caller = self._access.auth.caller(headers)
         refusal = None if has_no_body(headers) else refuse_body(headers, self._limits)
         if refusal is not None:
             return refusal_response(refusal)
         if body is None:
             return None
-        dispatch = self._access.open_dispatch(caller)
+        dispatch = self._access.tenants.open_dispatch(caller.tenant)
         if dispatch is None or len(body) > self._limits.body:
             return None
         if too_much := excess(body, self._limits):
@@ -133,39 +111,9 @@ class ToolRoutes:
         return NOT_CANCELLABLE if isinstance(answer, Pending) else _answer(answer, headers)
 
 
-class AuthGate:
-    """Requires authentication for all other paths, except OAuth metadata and the probes.
-
-    `application` gives the application behind; it is called at the first request that passes, which spares its import.
-    """
-
-    def __init__(self, application: Callable[[], ASGIApp], limits: Limits, access: AccessControl) -> None:
-        self._application = application
-        self._limits = limits
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raw = scope.get("headers", ())
-        headers: dict[bytes, bytes] = dict(raw)
-        path: str = scope.get("path", "")  # the lifespan has none
-        if scope["type"] == "http" and path not in _PUBLIC_PATHS:
-            probe = path in _TERSE_PATHS and scope["method"] in {"GET", "HEAD"}
-            refusal = refuse(raw, headers, self._limits)
-            if refusal is not None and not (probe and refusal.status == MISDIRECTED):
-                await send_response(send, refusal_response(refusal))
-                return
-            metadata = self._access.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
-            if metadata is not None:
-                await send_response(send, HttpResponse(200, msgspec.json.encode(metadata)))
-                return
-            try:
-                scope["caller"] = None if refusal else self._access.caller(headers)
-            except Unauthenticated as error:
-                if not probe or b"authorization" in headers:
-                    await send_response(send, access_refusal(self._access, error, path, headers))
-                    return
-                scope["caller"] = None
-        await self._application()(scope, receive, send)
+def _unavailable(fault: Fault) -> HttpResponse:
+    """Return the response if the store of a tenant cannot be opened now."""
+    return error_response(503, fault.code, fault.message, RETRY)
 
 
 def _answer(reply: Reply | InputRequired, headers: Headers) -> HttpResponse:

@@ -17,8 +17,7 @@ from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.ids import new_id
 from kernel.core.limits import Header, Headers, Limits, Refusal, excess
 from kernel.core.text import RawJson, json_bytes, json_decoder
-from kernel.http.access import CLOSE, AccessControl
-from kernel.http.edge import RETRY, Failure, HttpResponse, read_arguments, respond
+from kernel.http.edge import CLOSE, RETRY, AccessControl, Failure, HttpResponse, read_arguments, respond
 from kernel.http.rest import NO_INTERACTION
 from kernel.security.auth import credentials
 from kernel.security.permissions import Caller, with_client_name
@@ -99,7 +98,7 @@ class MethodRoutes:
         await respond(scope, send, self._limits, answer, refusal)
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, request_id: str) -> HttpResponse:
-        caller = self._access.caller(headers)
+        caller = self._access.auth.caller(headers)
         verb, segments = scope["method"], scope["path"].split("/")
         for route in self._routes:
             parameters = route.parameters(segments)
@@ -117,7 +116,7 @@ class MethodRoutes:
         entry, arguments = method.entry, self._arguments(method, scope["query_string"], body, parameters)
         if isinstance(arguments, Fault):
             return _error(400, arguments.message, request_id)
-        async with self._access.dispatch_of(caller) as dispatch:
+        async with self._access.tenants.use(caller.tenant) as dispatch:
             keyed_caller = with_idempotency_key(
                 _with_client(caller, parameters.get(method.client, "")), headers.get(IDEMPOTENCY_KEY)
             )

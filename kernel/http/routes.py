@@ -1,15 +1,13 @@
-"""The GET routes, through Starlette: home page, tool list, OpenAPI document, health probes and metrics."""
+"""The pages for GET: home page, tool list, OpenAPI document, health probes, and those that the server adds."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Literal, NamedTuple
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from kernel.calls.call import ToolEntry
 from kernel.calls.dialect import Dialect, RestMethod
@@ -18,17 +16,20 @@ from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Schema, Tool
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
-from kernel.http.access import AccessControl
-from kernel.http.edge import HttpResponse, access_refusal
+from kernel.core.limits import MISDIRECTED, Headers, Limits, refuse
+from kernel.http.edge import AccessControl, HttpResponse, access_refusal, refusal_response, send_response
 from kernel.http.fast_path import HEALTHY
 from kernel.http.openapi import document
-from kernel.http.rest import Ready
-from kernel.security.permissions import Forbidden, Grant, Permission
+from kernel.security.auth import Unauthenticated
+from kernel.security.permissions import Caller, Forbidden, Grant, Permission
 
-_JSON = "application/json"
+# The caller is None only for the probes.
+Page = Callable[[Caller | None, Headers], Awaitable[HttpResponse]]
+_HEALTH, _READINESS = "/healthz", "/readyz"
 _PROBE_SECONDS = 2.0  # for the database
-_READY = {"status": "ready"}
+_READY = b'{"status":"ready"}'
 _AWAY = Fault("storage", "The database does not answer.")
+_TEXT = b"text/plain; charset=utf-8"
 
 
 _PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."
@@ -42,42 +43,108 @@ _SECURITY = (
 )
 
 
-def routes(
-    dispatch: Dispatch, ready: Callable[[], Ready], commands: Callable[[], Sequence[Tool]] = tuple
-) -> list[Route]:
-    """GET /, /tools, /openapi.json, /healthz and /readyz; the first three obey the caller's grant.
+class Ready(NamedTuple):
+    """The report of /readyz on a store that is open and migrated; `probe` asks a database that may be away."""
 
-    The `commands` are asked for with the first document.
+    model: Literal["loading", "ready"]
+    schema: int
+    probe: Callable[[], Mapping[str, str]] | None = None
+
+
+class Pages:
+    """An ASGI application for all paths that are no other application's; what lists tools is encoded once a grant.
+
+    All but the probes and the OAuth metadata need a caller. The `commands` are asked for with the first document.
     """
-    pages = _ToolPages(dispatch, commands)
 
-    return [
-        Route("/", pages.index),
-        Route("/tools", pages.tools),
-        Route("/openapi.json", pages.openapi),
-        Route("/healthz", Response(HEALTHY, media_type=_JSON), methods=["GET"]),
-        Route("/readyz", _Readiness(ready).answer),
-    ]
-
-
-class _ToolPages:
-    """The pages that list tools, encoded once for each grant."""
-
-    def __init__(self, dispatch: Dispatch, commands: Callable[[], Sequence[Tool]]) -> None:
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        limits: Limits,
+        access: AccessControl,
+        ready: Callable[[], Ready],
+        commands: Callable[[], Sequence[Tool]] = tuple,
+        more: Mapping[str, Page] = {},
+    ) -> None:
         self._dispatch = dispatch
+        self._limits = limits
+        self._access = access
+        self._ready = ready
         self._commands = commands
+        self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
         self._tool_list = cache(self._encode_tool_list)
         self._openapi = cache(self._encode_openapi)
+        self.pages: Mapping[str, Page] = {
+            "/": self._home,
+            "/tools": self._tools,
+            "/openapi.json": self._document,
+            _HEALTH: self._health,
+            _READINESS: self._readiness,
+            **more,
+        }
 
-    async def index(self, request: Request) -> Response:
-        accept = request.headers.get("accept", "").encode("latin-1")
-        return _response(home(VERSION, self._dialects(_grant(request)), accept))
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        try:
+            answer = await self._answer(scope, headers)
+        except (Unauthenticated, Forbidden) as error:
+            answer = access_refusal(self._access, error, scope["path"], headers)
+        await send_response(send, answer)
 
-    async def tools(self, request: Request) -> Response:
-        return Response(self._tool_list(_grant(request)), media_type=_JSON)
+    async def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
+        path: str = scope["path"]
+        is_get = scope["method"] in {"GET", "HEAD"}
+        # A kubelet sends the address of the pod as Host, and no key; it is told whether the server is ready.
+        is_probe = is_get and path == _READINESS
+        refusal = None if path == _HEALTH else refuse(scope["headers"], headers, self._limits)
+        if refusal is not None and not (is_probe and refusal.status == MISDIRECTED):
+            return refusal_response(refusal)
+        if is_get and (metadata := self._access.metadata(path, headers)) is not None:
+            return HttpResponse(200, msgspec.json.encode(metadata))
+        caller = None
+        try:
+            if path != _HEALTH and refusal is None:
+                caller = self._access.auth.caller(headers)
+        except Unauthenticated:
+            if not is_probe or b"authorization" in headers:
+                raise
+        page = self.pages.get(path.rstrip("/") or path)
+        if page is None:
+            return HttpResponse(404, b"Not Found", (), _TEXT)
+        if not is_get:
+            return HttpResponse(405, b"Method Not Allowed", ((b"allow", b"GET, HEAD"),), _TEXT)
+        return await page(caller, headers)
 
-    async def openapi(self, request: Request) -> Response:
-        return Response(self._openapi(_grant(request)), media_type=_JSON)
+    async def _home(self, caller: Caller | None, headers: Headers) -> HttpResponse:
+        return home(VERSION, self._dialects(_grant(caller)), headers.get(b"accept", b""))
+
+    async def _tools(self, caller: Caller | None, _headers: Headers) -> HttpResponse:
+        return HttpResponse(200, self._tool_list(_grant(caller)))
+
+    async def _document(self, caller: Caller | None, _headers: Headers) -> HttpResponse:
+        return HttpResponse(200, self._openapi(_grant(caller)))
+
+    async def _health(self, _caller: Caller | None, _headers: Headers) -> HttpResponse:
+        return HttpResponse(200, HEALTHY)
+
+    async def _readiness(self, caller: Caller | None, _headers: Headers) -> HttpResponse:
+        """Return status 503 if the database does not answer; if nobody may call, the status alone."""
+        state = self._ready()
+        database = dict[str, str]() if state.probe is None else await self._probed(state.probe)
+        if isinstance(database, Fault):
+            message = {"message": database.message} if caller else {}
+            return HttpResponse(503, msgspec.json.encode({"status": "unavailable", **message}))
+        body = {"status": "ready", "model": state.model, "schema": state.schema, **database}
+        return HttpResponse(200, msgspec.json.encode(body) if caller else _READY)
+
+    async def _probed(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
+        # One thread asks at a time, however many probes there are.
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(asyncio.to_thread(catch_faults, probe))
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asking), _PROBE_SECONDS)
+        except TimeoutError:
+            return _AWAY
 
     def _visible(self, grant: Grant) -> list[ToolEntry]:
         return [entry for entry in self._dispatch.tools.values() if entry.visible_to(grant)]
@@ -102,63 +169,9 @@ class _ToolPages:
         return msgspec.json.encode(document(self._documented(grant), VERSION, commands))
 
 
-class _Readiness:
-    """Answers the probe; the database is asked by one thread at a time, however many probes there are."""
-
-    def __init__(self, ready: Callable[[], Ready]) -> None:
-        self._ready = ready
-        self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
-
-    async def answer(self, request: Request) -> Response:
-        """Return status 503 if the database does not answer; a caller that may not call the server reads the status
-        alone.
-        """
-        state = self._ready()
-        may_call = request.scope["caller"] is not None
-        body: dict[str, Any] = {"status": "ready", "model": state.model, "schema": state.schema}
-        database = dict[str, str]() if state.probe is None else await self._probed(state.probe)
-        if isinstance(database, Fault):
-            unavailable = {"status": "unavailable", **({"message": database.message} if may_call else {})}
-            return Response(msgspec.json.encode(unavailable), 503, media_type=_JSON)
-        return Response(msgspec.json.encode({**body, **database} if may_call else _READY), media_type=_JSON)
-
-    async def _probed(self, probe: Callable[[], Mapping[str, str]]) -> Mapping[str, str] | Fault:
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(asyncio.to_thread(catch_faults, probe))
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._asking), _PROBE_SECONDS)
-        except TimeoutError:
-            return _AWAY
-
-
-def metrics_route(access: AccessControl, text: Callable[[str | None], Awaitable[bytes | Fault]], media: str) -> Route:
-    """GET /metrics, for an `operator`; an `admin` gets the metrics of its own tenant."""
-
-    async def metrics(request: Request) -> Response:
-        permission = _grant(request).permission
-        if permission >= Permission.admin:
-            tenant = None if permission >= Permission.operator else request.scope["caller"].tenant
-            page = await text(tenant)
-            if isinstance(page, Fault):
-                return Response(
-                    msgspec.json.encode({"error": {"code": page.code, "message": page.message}}),
-                    503,
-                    media_type=_JSON,
-                )
-            return Response(page, media_type=media)
-        error = Forbidden("/metrics", Permission.admin)
-        return _response(access_refusal(access, error, "/metrics", dict(request.scope["headers"])))
-
-    return Route("/metrics", metrics)
-
-
-def _grant(request: Request) -> Grant:
-    return request.scope["caller"].grant
-
-
-def _response(answer: HttpResponse) -> Response:
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-    return Response(answer.body, answer.status, {"content-type": answer.media.decode(), **headers})
+def _grant(caller: Caller | None) -> Grant:
+    assert caller is not None
+    return caller.grant
 
 
 def _listed(entry: ToolEntry) -> Schema:
@@ -179,7 +192,7 @@ def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpRespon
     links = _links(dialects)
     if b"text/html" in accept.lower():
         return HttpResponse(200, _page(version, links).encode(), _SECURITY, b"text/html; charset=utf-8")
-    return HttpResponse(200, _text(version, links).encode(), _SECURITY, b"text/plain; charset=utf-8")
+    return HttpResponse(200, _text(version, links).encode(), _SECURITY, _TEXT)
 
 
 def _links(dialects: Sequence[Dialect]) -> list[tuple[str, str]]:

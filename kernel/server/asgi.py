@@ -15,13 +15,12 @@ from kernel.calls.dispatch import catch_faults
 from kernel.calls.tenants import OpenTenant, Tenants
 from kernel.core.config import VERSION, Config, OAuth, on_loopback
 from kernel.core.errors import Fault
-from kernel.core.limits import LOOPBACK, Header, Limits
+from kernel.core.limits import LOOPBACK, Header, Headers, Limits
 from kernel.http import direct_routes
-from kernel.http.access import AccessControl
-from kernel.http.edge import HttpResponse
+from kernel.http.edge import AccessControl, HttpResponse, error_response
 from kernel.http.fast_path import Done, FastRoute, Pending
 from kernel.http.mcp import Endpoint
-from kernel.http.rest import AuthGate, Ready, ToolRoutes
+from kernel.http.rest import ToolRoutes
 from kernel.http.rest_methods import MethodRoutes
 from kernel.http.update_streams import UpdateStreams
 from kernel.mcp.addresses import address, selections, unsubscribable
@@ -29,7 +28,7 @@ from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
 from kernel.search import index
 from kernel.security.auth import Auth, Challenge, TokenVerifier
-from kernel.security.permissions import FULL_ACCESS, Grant
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Grant, Permission
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.server.upkeep import Upkeep
@@ -39,6 +38,7 @@ from kernel.store.store_state import note_keys
 if TYPE_CHECKING:
     from handlers.console.guide import GuideOf
     from kernel.calls.tools import Tool
+    from kernel.http.routes import Pages, Ready
     from kernel.observe.call_log import CallLog
     from kernel.observe.metrics import MetricsRegistry, Snapshot
     from kernel.operations.backup import BackupLoop
@@ -53,7 +53,7 @@ class Application:
     def __init__(self, kernel: Kernel, worker: "Worker | None" = None) -> None:
         self.kernel = kernel
         self._worker = worker
-        limits = limits_of(kernel.config)
+        limits = self._limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
         self.upkeep = Upkeep(kernel, worker)
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, self.upkeep), app.tenant_bounds(kernel))
@@ -65,14 +65,13 @@ class Application:
         self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._methods = MethodRoutes(kernel.dispatch, limits, self.access)
-        self._pages = AuthGate(lambda: self._starlette, limits, self.access)
         fast = {**{path.encode(): endpoint.direct for path, endpoint in self._mcp.items()}, **self._tools.fast_routes}
-        if kernel.tracing is not None:
-            fast = {path: _noting(kernel.tracing.on_headers, route) for path, route in fast.items()}
         # Mere counters begin with the first page: a server without visitors observes nothing.
         self._calls = self._observe_calls() if kernel.config.ui and kernel.config.ui_calls != "counts" else None
-        if self._calls is not None:
-            fast = {path: _noting(self._calls.note_agent, route) for path, route in fast.items()}
+        sources = (kernel.tracing and kernel.tracing.on_headers, self._calls and self._calls.note_agent)
+        self._notes = [note for note in sources if note]
+        for note in self._notes:
+            fast = {path: _noting(note, route) for path, route in fast.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
         self.stopping: Callable[[], bool] = lambda: False
@@ -82,21 +81,19 @@ class Application:
         self._before = self._counters_before()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.kernel.tracing is not None and scope["type"] == "http":
-            self.kernel.tracing.on_headers(scope["headers"])
-        if self._calls is not None and scope["type"] == "http":
-            self._calls.note_agent(scope["headers"])
-        path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
+        for note in self._notes:
+            note(scope["headers"])
+        path: str = scope["path"]
         if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
             await self._console(scope, receive, send)
             return
         if path.endswith("/") and path.startswith(("/mcp", "/tools/")):  # clients add a slash to an address
             scope = {**scope, "path": path[:-1]}
-        has_origin = scope["type"] == "http" and any(name == b"origin" for name, _ in scope["headers"])
+        has_origin = any(name == b"origin" for name, _ in scope["headers"])
         await (self._cors if has_origin else self._route)(scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: str = scope.get("path", "")
+        path: str = scope["path"]
         app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
         await (app or self._app_at(path))(scope, receive, send)
 
@@ -105,7 +102,7 @@ class Application:
         # Imported when a browser first calls: most servers never see an origin.
         from kernel.http.cors import Cors
 
-        return Cors(self._route, limits_of(self.kernel.config))
+        return Cors(self._route, self._limits)
 
     def _app_at(self, path: str) -> ASGIApp:
         if path.startswith("/tools/"):
@@ -148,47 +145,51 @@ class Application:
         log = self._calls or self._observe_calls()
         counters = None if registry is None else partial(self._counted_by_all, registry)
         site = (config, self.kernel.schema, self.access.auth.needed, log, self.stopping)
-        return console_of(site, self.guide, counters, limits_of(config), self.access, self._worker)
+        return console_of(site, self.guide, counters, self._limits, self.access, self._worker)
 
     @cached_property
     def _commands(self) -> ASGIApp:
-        from handlers.console.command_routes import CommandRoutes
+        from handlers.console.command_routes import command_routes
 
-        return CommandRoutes(limits_of(self.kernel.config), self.access, self.local)
+        return command_routes(self._limits, self.access, self.local)
 
     @cached_property
     def _tenant_routes(self) -> ASGIApp:
-        from kernel.http.direct_routes import TenantRoutes
         from kernel.operations.tenant_removal import erase
 
         def receipt(tenant: str) -> bytes:
             return msgspec.json.encode(erase(self.kernel.config, tenant)._asdict())
 
-        return TenantRoutes(limits_of(self.kernel.config), self.access, receipt)
+        return direct_routes.tenant_routes(self._limits, self.access, receipt)
 
     @cached_property
     def _oauth(self) -> ASGIApp:
-        from kernel.http.direct_routes import OAuthRoutes
-
-        return OAuthRoutes(limits_of(self.kernel.config), self.access)
+        return direct_routes.oauth_routes(self._limits, self.access)
 
     @cached_property
     def _proof(self) -> ASGIApp:
-        return direct_routes.ProofRoute(limits_of(self.kernel.config), self.access.auth, self.local)
+        return direct_routes.proof_route(self._limits, self.access.auth, self.local)
 
     @cached_property
-    def _starlette(self) -> ASGIApp:
+    def _pages(self) -> "Pages":
         # Imported at the first GET: the first tool call must not wait for it.
-        from starlette.applications import Starlette
+        from kernel.http.routes import Pages
 
-        from kernel.http.routes import metrics_route, routes
+        kernel = self.kernel
+        metrics = {} if kernel.metrics is None else {"/metrics": partial(self._metrics, kernel.metrics)}
+        return Pages(kernel.dispatch, self._limits, self.access, partial(readiness, kernel), _commands, metrics)
 
-        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel), _commands)
-        if self.kernel.metrics is not None:
-            from kernel.observe.metrics import MEDIA
+    async def _metrics(self, registry: "MetricsRegistry", caller: Caller | None, _headers: Headers) -> HttpResponse:
+        """Answer GET /metrics for an `operator`; an `admin` gets the metrics of its own tenant."""
+        from kernel.observe.metrics import MEDIA
 
-            gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), MEDIA))
-        return Starlette(routes=gets)
+        if caller is None or caller.grant.permission < Permission.admin:
+            raise Forbidden("/metrics", Permission.admin)
+        tenant = None if caller.grant.permission >= Permission.operator else caller.tenant
+        text = await self._render_metrics(registry, tenant)
+        if isinstance(text, Fault):
+            return error_response(503, text.code, text.message)
+        return HttpResponse(200, text, (), MEDIA.encode())
 
     async def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes | Fault:
         from kernel.observe.metrics import render, render_tenant
@@ -293,8 +294,9 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def readiness(kernel: Kernel) -> Ready:
-    """Return the state of an open store for /readyz."""
+def readiness(kernel: Kernel) -> "Ready":
+    from kernel.http.routes import Ready
+
     embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema, kernel.store.probe)
 

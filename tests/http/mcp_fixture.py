@@ -31,7 +31,7 @@ from kernel.core.limits import Limits
 from kernel.engines.migrations import migrate
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.database import SqliteDatabase
-from kernel.http.access import AccessControl
+from kernel.http.edge import AccessControl
 from kernel.http.fast_path import protocol
 from kernel.http.mcp import Endpoint
 from kernel.mcp.server import Service, ToolProfile, profiles

@@ -8,7 +8,6 @@ from typing import Any, get_args
 import httpx
 import msgspec
 import pytest
-from starlette.applications import Starlette
 
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, catch_faults
@@ -116,8 +115,7 @@ def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
 def send(dispatch: Dispatch) -> Send:
     """Sends one request to the edge as the application composes it."""
     doors = unlocked(dispatch)
-    site = Starlette(routes=routes.routes(dispatch, lambda: rest.Ready("loading", 2)))
-    pages = rest.AuthGate(lambda: site, LIMITS, doors)
+    pages = routes.Pages(dispatch, LIMITS, doors, lambda: routes.Ready("loading", 2))
     tools = rest.ToolRoutes(dispatch, LIMITS, doors)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
