@@ -18,6 +18,7 @@ _INDENT = regex(r"^([ \t]+)\S", re.MULTILINE)
 _DEFAULT_INDENT = "  "
 
 Object = dict[str, Any]
+Keys = Sequence[str | int]  # a number is that of an item of a list, which is appended if the list has so many
 
 
 def read_json(text: str) -> Any:
@@ -36,10 +37,10 @@ def read_strict_json(text: str) -> Any:
         raise Fault("invalid", f"invalid JSON at {where}: it may hold neither comments nor trailing commas") from None
 
 
-def set_json(text: str, keys: Sequence[str], value: object) -> str:
+def set_json(text: str, keys: Keys, value: object) -> str:
     """Return the document with `value` at the path `keys`, unchanged if it is already there.
 
-    Raises Fault("invalid") if a key on the path is duplicated or its value is not an object.
+    Raises Fault("invalid") if a key on the path is duplicated or its value has no such members.
     """
     new_text = _changed(text, keys, value)
     # The edit is textual; parsing it again proves that nothing else changed its value.
@@ -74,23 +75,33 @@ def set_toml(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str
     raise unsafe(keys)
 
 
-def with_value(document: Object, keys: Sequence[str], value: object) -> Object:
-    """Return a copy of nested objects with `value` at `keys`; raises Fault("invalid") if a parent is not an object."""
-    head, rest = keys[0], keys[1:]
+def with_value(document: Any, keys: Keys, value: object) -> Any:
+    """Return a copy of nested objects and lists with `value` at `keys`; raises Fault("invalid") for another parent."""
+    head, *rest = keys
+    if isinstance(head, int):
+        return [*document[:head], value, *document[head + 1 :]]
     if not rest:
         return {**document, head: value}
-    inner: Any = document.get(head, {})
-    if not isinstance(inner, dict):
-        raise Fault("invalid", f"{head} is not an object")
-    return {**document, head: with_value(cast("Object", inner), rest, value)}
+    inner: Any = document.get(head, [] if isinstance(rest[0], int) else {})
+    _require_members(inner, rest[0], head)
+    return {**document, head: with_value(inner, rest, value)}
 
 
-def unsafe(keys: Sequence[str]) -> Fault:
+def _require_members(value: object, key: str | int, name: str) -> None:
+    if not isinstance(value, list if isinstance(key, int) else dict):
+        raise Fault("invalid", f"{name} is not {'a list' if isinstance(key, int) else 'an object'}")
+
+
+def unsafe(keys: Keys) -> Fault:
     """Return the refusal of an edit that could not be made without changing other parts of the file."""
-    return Fault("invalid", f"{'.'.join(keys)} cannot be set without changing other parts of the file")
+    return Fault("invalid", f"{_dotted(keys)} cannot be set without changing other parts of the file")
 
 
-def _changed(text: str, keys: Sequence[str], value: object) -> str:
+def _dotted(keys: Keys) -> str:
+    return ".".join(map(str, keys))
+
+
+def _changed(text: str, keys: Keys, value: object) -> str:
     here = parse(text)
     if here is None:
         newline = newline_of(text)
@@ -98,10 +109,9 @@ def _changed(text: str, keys: Sequence[str], value: object) -> str:
         return text + gap + _rendered(_nested(keys, value), _DEFAULT_INDENT, 0, newline) + newline
     for depth, key in enumerate(keys):
         nodes = [node for name, _, node in here.members if name == key]
-        if not isinstance(here.value, dict):
-            raise Fault("invalid", f"{'.'.join(keys[:depth]) or 'the document'} is not an object")
+        _require_members(here.value, key, _dotted(keys[:depth]) or "the document")
         if len(nodes) > 1:
-            raise Fault("invalid", f"{'.'.join(keys[: depth + 1])} is a duplicate key")
+            raise Fault("invalid", f"{_dotted(keys[: depth + 1])} is a duplicate key")
         if not nodes:
             return _inserted(text, here, key, _nested(keys[depth + 1 :], value), depth)
         here = nodes[0]
@@ -111,22 +121,23 @@ def _changed(text: str, keys: Sequence[str], value: object) -> str:
     return text[: here.start] + _rendered(value, unit, len(keys), newline) + text[here.end :]
 
 
-def _nested(keys: Sequence[str], value: object) -> object:
+def _nested(keys: Keys, value: object) -> object:
     for key in reversed(keys):
-        value = {key: value}
+        value = [value] if isinstance(key, int) else {key: value}
     return value
 
 
-def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> str:
+def _inserted(text: str, parent: Node, key: str | int, value: object, depth: int) -> str:
     unit, newline = _indent_unit(text), newline_of(text)
     close = parent.end - 1
-    member = f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, unit, depth + 1, newline)}"
+    name = "" if isinstance(key, int) else f"{json.dumps(key, ensure_ascii=False)}: "
+    member = name + _rendered(value, unit, depth + 1, newline)
     if not parent.members:
         inside = text[parent.start + 1 : close].rstrip()
         head = f"{text[: parent.start + 1]}{inside}{newline}{unit * (depth + 1)}{member}"
         return f"{head}{newline}{unit * depth}{text[close:]}"
     if "\n" not in text[parent.start : close]:
-        member = f"{json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        member = name + json.dumps(value, ensure_ascii=False)
         end = parent.members[-1][2].end
         return f"{text[:end]}, {member}{text[end:]}"
     first, last = parent.members[0][1], parent.members[-1][2].end
@@ -142,11 +153,6 @@ def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> s
 
 def _has_trailing_comma(rest: str) -> bool:
     return "," in re.sub(r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", "", rest, flags=re.DOTALL)
-
-
-def rendered(text: str, value: object, depth: int) -> str:
-    """Return a value as it is written at nesting level `depth` of a document, in the indentation of the document."""
-    return _rendered(value, _indent_unit(text), depth, newline_of(text))
 
 
 def _rendered(value: object, unit: str, depth: int, newline: str) -> str:
@@ -263,23 +269,18 @@ def _inline(value: object) -> "Item":
     """Return the tomlkit item of a value; an object becomes an inline table."""
     import tomlkit
 
-    if isinstance(value, Mapping):
-        item = tomlkit.inline_table()
-        for key, inner in cast("Object", value).items():
-            item[key] = _inline(inner)
-        return item
-    if isinstance(value, list):
-        array: Any = tomlkit.array()
-        for inner in cast("list[Any]", value):
-            array.append(_inline(inner))
-        return array
-    return tomlkit.item(value)
+    if not isinstance(value, Mapping):
+        return tomlkit.item(value)
+    item = tomlkit.inline_table()
+    for key, inner in cast("Object", value).items():
+        item[key] = _inline(inner)
+    return item
 
 
 _AFTER_A_MEMBER = ("", "\r", "\n", "}")  # text that may follow on a line that is removed with it
 
 
-def remove_json(text: str, keys: Sequence[str]) -> str:
+def remove_json(text: str, keys: Keys) -> str:
     """Return the document without the member at the path `keys`, unchanged if there is none."""
     new_document = without(read_json(text), keys)
     if new_document is None:
@@ -303,18 +304,21 @@ def remove_toml(text: str, keys: Sequence[str]) -> str:
     raise unsafe(keys)
 
 
-def without(document: Any, keys: Sequence[str]) -> Object | None:
-    if not isinstance(document, dict) or keys[0] not in document:
+def without(document: Any, keys: Keys) -> Any:
+    """Return a copy of a document without the member at `keys`, None if there is none."""
+    head, *rest = keys
+    if isinstance(head, int):
+        return document[:head] + document[head + 1 :]
+    if not isinstance(document, dict) or head not in document:
         return None
     here = cast("Object", document)
-    head, rest = keys[0], keys[1:]
     if not rest:
         return {key: value for key, value in here.items() if key != head}
     inner = without(here[head], rest)
     return None if inner is None else {**here, head: inner}
 
 
-def _cut_member(text: str, keys: Sequence[str]) -> str:
+def _cut_member(text: str, keys: Keys) -> str:
     """Return the text without the member at `keys`, its line, and the comma that it needed."""
     here = parse(text)
     for key in keys[:-1]:

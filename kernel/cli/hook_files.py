@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from kernel.cli import client_entries, config_files, hook_client
+from kernel.cli import client_entries, hook_client
 from kernel.cli.client_entries import text_of
 from kernel.cli.clients import BY_NAME, Client, ConfigPath, config_file, locate
-from kernel.cli.jsonc import Node, parse
+from kernel.cli.config_files import read_json, remove_json, set_json
+from kernel.cli.jsonc import parse
 from kernel.cli.output import note, show
 from kernel.core.config import DEFAULT_PORT, Config
 from kernel.core.data_dir import write_private
@@ -295,16 +296,17 @@ def plugin(client: HookClient, level: Level, program: Sequence[str], options: Se
 
 def own(text: str) -> Entries:
     """Return our entries in a file; raises Fault if it cannot be read."""
-    document = config_files.read_json(text)
-    hooks: Any = cast("dict[str, Any]", document).get(_HOOKS) if isinstance(document, dict) else None
-    if not isinstance(hooks, dict):
-        return {}
-    lists = cast("dict[str, Any]", hooks).items()
     return {
         event: our_items[0]
-        for event, items in lists
+        for event, items in _hooks_in(text).items()
         if isinstance(items, list) and (our_items := [item for item in cast("list[Any]", items) if _is_ours(item)])
     }
+
+
+def _hooks_in(text: str) -> dict[str, Any]:
+    document = read_json(text)
+    hooks: Any = cast("dict[str, Any]", document).get(_HOOKS) if isinstance(document, dict) else None
+    return cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {}
 
 
 def events_of(our_entries: Entries) -> list[str]:
@@ -319,17 +321,25 @@ def put(text: str, client: HookClient, new_entries: Entries) -> str:
     if not new_entries:
         return text
     for key, value in client.fixed.items():
-        if key not in (config_files.read_json(text) or {}):
-            text = config_files.set_json(text, (key,), value)
+        if key not in (read_json(text) or {}):
+            text = set_json(text, (key,), value)
     for event, entry in new_entries.items():
-        text = _append(text, (_HOOKS, event), entry)
+        items: Any = _hooks_in(text).get(event)
+        count = len(cast("list[Any]", items)) if isinstance(items, list) else 0
+        text = set_json(text, (_HOOKS, event, count), entry)
     return text
 
 
 def take(text: str) -> str:
     """Return the file without our entries, and without the lists that held nothing else."""
     for event in own(text):
-        text = _cut(text, (_HOOKS, event))
+        hooks = _hooks_in(text)
+        places = [at for at, item in enumerate(hooks[event]) if _is_ours(item)]
+        if len(places) == len(hooks[event]):
+            text = remove_json(text, (_HOOKS, event) if len(hooks) > 1 else (_HOOKS,))
+        else:
+            for at in reversed(places):
+                text = remove_json(text, (_HOOKS, event, at))
     root = parse(text)
     empty = root is not None and root.value == {} and not text[root.start + 1 : root.end - 1].strip()
     return f"{text[: root.start]}{{}}{text[root.end :]}" if root and empty else text
@@ -362,53 +372,6 @@ def _command(item: Any) -> str:
     args: Any = entry.get("args")
     words = [str(word) for word in cast("list[Any]", args)] if isinstance(args, list) else []
     return " ".join([str(entry.get("command", "")), *words])
-
-
-def _append(text: str, keys: Sequence[str], value: Any) -> str:
-    """Return the document with `value` behind the items of the list at `keys`, which is made if there is none."""
-    here = _node(text, keys)
-    if here is None or here.value == []:
-        return config_files.set_json(text, keys, [value])
-    if not here.items:
-        raise Fault("invalid", f"{'.'.join(keys)} is not a list")
-    last = here.items[-1].end
-    if "\n" in text[here.start : last]:
-        item_text = config_files.rendered(text, value, len(keys) + 1)
-        line = text[text.rfind("\n", 0, here.items[-1].start) + 1 : here.items[-1].start]
-        indent = line[: len(line) - len(line.lstrip())]
-        new_text = f"{text[:last]},{config_files.newline_of(text)}{indent}{item_text}{text[last:]}"
-    else:
-        new_text = f"{text[:last]}, {json.dumps(value, ensure_ascii=False)}{text[last:]}"
-    return _checked(new_text, keys, [*here.value, value])
-
-
-def _cut(text: str, keys: Sequence[str]) -> str:
-    """Return the document without our items of the list at `keys`, and without lists and objects that become empty."""
-    here = _node(text, keys)
-    assert here is not None, "it has an item of ours"
-    others_items = [item for item in here.value if not _is_ours(item)]
-    if not others_items:
-        alone = len(_node(text, keys[:-1]).members) == 1  # pyright: ignore[reportOptionalMemberAccess]
-        return config_files.remove_json(text, keys[:-1] if alone else keys)
-    items = here.items
-    for at in reversed([number for number, item in enumerate(items) if _is_ours(item.value)]):
-        start, end = (items[at - 1].end, items[at].end) if at else (items[0].start, items[1].start)
-        text = text[:start] + text[end:]
-    return _checked(text, keys, others_items)
-
-
-def _checked(text: str, keys: Sequence[str], items: list[Any]) -> str:
-    node = _node(text, keys)
-    if node is None or node.value != items:
-        raise config_files.unsafe(keys)
-    return text
-
-
-def _node(text: str, keys: Sequence[str]) -> Node | None:
-    here = parse(text)
-    for key in keys:
-        here = next((node for name, _, node in here.members if name == key), None) if here else None
-    return here
 
 
 assert {client.short for client in HOOK_CLIENTS} == set(hook_client.CLIENTS)

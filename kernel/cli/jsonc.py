@@ -15,13 +15,12 @@ _MAX_DEPTH = 100  # nested values; the parser recurses three frames a level, Pyt
 
 
 class Node(NamedTuple):
-    """A parsed JSON value and its span; `members` of an object are (key, offset of the key, value)."""
+    """A parsed JSON value and its span; its `members` are (key or number, offset of the member, value)."""
 
     start: int
     end: int
     value: Any
-    members: tuple[tuple[str, int, "Node"], ...] = ()
-    items: tuple["Node", ...] = ()
+    members: tuple[tuple[str | int, int, "Node"], ...] = ()
 
 
 def parse(text: str) -> Node | None:
@@ -43,8 +42,8 @@ def _value(text: str, at: int, depth: int) -> Node:
         return _object(text, at, depth)
     if text[at : at + 1] == "[":
         pairs = list(_items(text, at, "]", depth))
-        items = tuple(node for _, node in pairs if node)
-        return Node(at, pairs[-1][0], [node.value for node in items], items=items)
+        items = tuple((number, start, node) for number, (start, node) in enumerate(pairs) if node)
+        return Node(at, pairs[-1][0], [node.value for *_, node in items], items)
     scalar = _STRING.match(text, at) or _SCALAR.match(text, at)
     if scalar is None:
         raise _syntax_error(text, at)

@@ -133,6 +133,16 @@ async def begin_response(send: Send, status: int, headers: Iterable[Header]) -> 
     await send({"type": "http.response.start", "status": status, "headers": headers})
 
 
+async def send_part(send: Send, data: bytes, *, more: bool = True) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+async def left(receive: Receive) -> None:
+    """Return when the client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def send_response(send: Send, answer: HttpResponse) -> None:
     """Send a whole response; as on the fast path, without a body it has no content type."""
     head = (*entity_headers(answer.media, len(answer.body)), *answer.headers)

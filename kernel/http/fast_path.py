@@ -21,9 +21,16 @@ from kernel.core.limits import Header, Limits
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import CLOSE, HttpResponse, send_response
-from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
 from kernel.http.request_log import GONE, Report, RequestLog, request_id
-from kernel.http.uvicorn_protocol import LimitedProtocol, header_lines
+from kernel.http.uvicorn_protocol import (
+    BETWEEN_REQUESTS,
+    BODY,
+    FRAMING,
+    HEAD,
+    LimitedProtocol,
+    Rejected,
+    header_lines,
+)
 from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address, forwarded_address
 

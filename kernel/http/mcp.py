@@ -15,7 +15,7 @@ from kernel.core import limits as bounds
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Header, Headers, Limits, Refusal
-from kernel.http.edge import CLOSE, RETRY, AccessControl, AccessRefusal, HttpResponse, send_response
+from kernel.http.edge import CLOSE, RETRY, AccessControl, HttpResponse, send_response
 from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
@@ -38,31 +38,12 @@ _MAX_PASSED = 1024
 _MAX_PASSED_BYTES = 512
 
 
-class _HttpRejected(ProtocolError):
-    """A rejection by the HTTP headers, with a status of its own."""
+class _Rejected(ProtocolError):
+    """A rejection with an HTTP status and headers of its own."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(INVALID_REQUEST, refusal.reason)
-        self.status = refusal.status
-        # Where the body was not read the connection cannot carry another request; a plain GET has none.
-        self.headers = ((b"allow", b"POST"),) if refusal.status == 405 else (CLOSE,)
-
-
-class _AccessRefused(ProtocolError):
-    """An unauthenticated request, or a request without the permission it needs."""
-
-    def __init__(self, refusal: AccessRefusal) -> None:
-        super().__init__(INVALID_REQUEST, refusal.reason)
-        self.status, self.headers = refusal.status, refusal.headers
-
-
-class _TenantUnavailable(ProtocolError):
-    """The store of the tenant cannot be opened now."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(INTERNAL_ERROR, fault.message)
-        self.status = 503
-        self.headers = (RETRY,)
+    def __init__(self, status: int, reason: str, *headers: Header, code: int = INVALID_REQUEST) -> None:
+        super().__init__(code, reason)
+        self.status, self.headers = status, headers
 
 
 class _Request(NamedTuple):
@@ -157,21 +138,15 @@ class Endpoint:
         return ANONYMOUS_CALLER
 
     async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | Streaming | None:
-        if request.caller.tenant == MAIN:  # always open
-            return await self._answer_over(self._tenants.main, request, receive, send)
         try:
-            async with self._access.tenants.use(request.caller.tenant) as dispatch:
-                return await self._answer_over(dispatch, request, receive, send)
+            async with self._tenants.use(request.caller.tenant) as dispatch:
+                opened = self._open(*request, dispatch)
+                if isinstance(opened, HttpResponse):
+                    return opened
+                return await self._wait(*opened, request.headers, receive, send)
         except Fault as fault:
-            return self._refusal(_TenantUnavailable(fault), b"null", request.headers)
-
-    async def _answer_over(
-        self, dispatch: Dispatch, request: _Request, receive: Receive, send: Send
-    ) -> HttpResponse | Streaming | None:
-        opened = self._open(*request, dispatch)
-        if isinstance(opened, HttpResponse):
-            return opened
-        return await self._wait(*opened, request.headers, receive, send)
+            unavailable = _Rejected(503, fault.message, RETRY, code=INTERNAL_ERROR)
+            return self._refusal(unavailable, b"null", request.headers)
 
     def _open(
         self,
@@ -223,13 +198,13 @@ class Endpoint:
             raise self._wrong_method(raw, headers)
         refusal = bounds.refuse(raw, headers, self._limits)
         if refusal is not None:
-            raise _HttpRejected(refusal)
+            raise _Rejected(*refusal, CLOSE)  # the body is not read
         caller = self._access.auth.caller(headers)
         if not self._choose(scope["query_string"], caller.grant).subscribable:
             raise self._wrong_method(raw, headers)
         id_ = self._streams.session_id(headers, caller)
         if id_ is None:
-            raise _HttpRejected(Refusal(404, "Unknown session, initialize again"))
+            raise _Rejected(404, "Unknown session, initialize again", CLOSE)
         if scope["method"] == "DELETE":
             self._streams.end_session(id_)
             return HttpResponse(200, b"")
@@ -240,9 +215,9 @@ class Endpoint:
         one.
         """
         if not bounds.accepts(headers, b"text/event-stream"):
-            raise _HttpRejected(Refusal(406, "Accept must allow text/event-stream"))
+            raise _Rejected(406, "Accept must allow text/event-stream", CLOSE)
         if not self._streams.has_room(caller):
-            raise _HttpRejected(Refusal(503, "Too many streams of this caller"))
+            raise _Rejected(503, "Too many streams of this caller", CLOSE)
 
         def allowed() -> bool:
             try:
@@ -257,16 +232,17 @@ class Endpoint:
         done(self._refusal(response, inbound.id, headers) if failed else HttpResponse(200, response))
 
     def _wrong_method(self, raw: Sequence[Header], headers: Headers) -> ProtocolError:
-        refusal = bounds.refuse(raw, headers, self._limits)
-        if refusal is None:
-            self._access.auth.caller(headers)
-        return _HttpRejected(refusal or Refusal(405, "Method not allowed, use POST"))
+        if (refusal := bounds.refuse(raw, headers, self._limits)) is not None:
+            return _Rejected(*refusal, CLOSE)
+        self._access.auth.caller(headers)
+        return _Rejected(405, "Method not allowed, use POST", (b"allow", b"POST"))  # a plain GET has no body to read
 
     def _refusal(
         self, error: ProtocolError | Unauthenticated | Forbidden, id_: bytes, headers: Headers
     ) -> HttpResponse:
         if not isinstance(error, ProtocolError):
-            error = _AccessRefused(self._access.refusal(error, self._path, headers))
+            refusal = self._access.refusal(error, self._path, headers)
+            error = _Rejected(refusal.status, refusal.reason, *refusal.headers)
         era: Era = version_and_era(headers.get(VERSION))[1]
         return HttpResponse(error.status or era.http.get(error.code, 200), error.reply(id_), error.headers)
 
@@ -274,7 +250,7 @@ class Endpoint:
 async def _rest(receive: Receive, message: Message, limit: int) -> bytes:
     body = await bounds.read_on(receive, message, limit)
     if body is None:
-        raise _HttpRejected(Refusal(413, "Body too large or too slow"))
+        raise _Rejected(413, "Body too large or too slow", CLOSE)
     return body
 
 
@@ -303,7 +279,7 @@ def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
             authenticate(headers)
             refusal = bounds.refuse_body(headers, limits) or _unacceptable(headers)
         if refusal is not None:
-            raise _HttpRejected(refusal)
+            raise _Rejected(*refusal, CLOSE)  # the body is not read
         if len(checked_headers) < _MAX_PASSED and sum(len(value or b"") for value in key) <= _MAX_PASSED_BYTES:
             checked_headers.add(key)
 

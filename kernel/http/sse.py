@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 
 from starlette.types import Receive, Send
 
-from kernel.http.edge import begin_response
+from kernel.http.edge import begin_response, left, send_part
 from kernel.mcp.messages import ProtocolError
 
 Answering = Coroutine[object, None, bytes]
@@ -81,14 +81,14 @@ class Stream:
             async with asyncio.timeout(PING_SECONDS if self._started else None):
                 await self._wake.wait()
         except TimeoutError:
-            await self._send_body(PING)
+            await send_part(self._send, PING)
             return
         self._wake.clear()
         while self._messages:
             if not self._started:
                 self._started = True
                 await begin_response(self._send, 200, HEADERS)
-            await self._send_body(event(self._messages.popleft()))
+            await send_part(self._send, event(self._messages.popleft()))
 
     async def _finish(self, task: asyncio.Task[bytes]) -> bytes | None:
         if not self._started:
@@ -97,11 +97,8 @@ class Stream:
             last = task.result()
         except ProtocolError as error:
             last = error.reply(self._id)
-        await self._send_body(event(last), more=False)
+        await send_part(self._send, event(last), more=False)
         return None
-
-    async def _send_body(self, data: bytes, *, more: bool = True) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
 class _DisconnectWatch:
@@ -122,8 +119,7 @@ class _DisconnectWatch:
             self._watching.cancel()
 
     async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await left(receive)
         self.disconnected = True
         self._task.cancel()
 

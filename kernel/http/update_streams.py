@@ -9,7 +9,7 @@ from starlette.types import Receive, Send
 
 from kernel.core.ids import new_id
 from kernel.core.limits import Header, Headers
-from kernel.http.edge import begin_response
+from kernel.http.edge import begin_response, left, send_part
 from kernel.http.sse import HEADERS, PING, PING_SECONDS, event
 from kernel.mcp.messages import Inbound, Listen, Subscribe
 from kernel.mcp.protocol import LEGACY
@@ -48,7 +48,7 @@ class UpdateStream:
     async def run(self, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
         """Send all queued bytes, and `last` if the server ends the stream; asks at each ping if it is `allowed`."""
         await begin_response(self._send, 200, HEADERS)
-        await self._send_body(PING)  # so that the client sees the headers at once
+        await send_part(self._send, PING)  # so that the client sees the headers at once
         watch = asyncio.ensure_future(self._watch(receive))
         try:
             while not (self._ended or watch.done()):
@@ -56,7 +56,7 @@ class UpdateStream:
         finally:
             watch.cancel()
         if not watch.done() or watch.cancelled():
-            await self._send_body(event(last) if last else b"", more=False)
+            await send_part(self._send, event(last) if last else b"", more=False)
 
     async def _step(self, allowed: Allowed) -> None:
         with suppress(TimeoutError):
@@ -66,20 +66,16 @@ class UpdateStream:
             self._ended = True
             return
         if not self._wake.is_set():
-            await self._send_body(PING)
+            await send_part(self._send, PING)
         self._wake.clear()
         while self._waiting:
             message = next(iter(self._waiting))
             del self._waiting[message]
-            await self._send_body(event(message))
+            await send_part(self._send, event(message))
 
     async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await left(receive)
         self._wake.set()
-
-    async def _send_body(self, data: bytes, *, more: bool = True) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
 class _Session:

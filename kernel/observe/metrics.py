@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
+from kernel.calls.call import Answer, Call, OnOutcome
 from kernel.core.ids import utc_now
 from kernel.core.status_counts import STATUSES
 from kernel.operations.backup import BackupLoop, time_of_newest
@@ -25,12 +25,11 @@ SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _QUICK = SECONDS[0]
 _STARTED = datetime.fromisoformat(utc_now()).timestamp()
+_SHARED = frozenset({"file_bytes", "wal_bytes", "oldest", "newest", "lag"})  # of a tenant, of backups, of a replica
 _REPLICA_STATES = ("", "standby", "behind", "away")
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 Labels = Mapping[str, str]
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Sample(NamedTuple):
@@ -45,10 +44,10 @@ class Histogram:
     For the event loop's thread only. Each call pays for `observe`, so everything else is computed at a scrape.
     """
 
-    __slots__ = ("_other", "buckets", "labels", "seconds")
+    __slots__ = ("_other", "buckets", "dialect", "seconds")
 
-    def __init__(self, labels: Labels) -> None:
-        self.labels = labels
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
         self._other: dict[str, int] = {}
         self.seconds = 0.0
         self.buckets = [0] * (len(SECONDS) + 1)
@@ -130,20 +129,7 @@ class Snapshot(NamedTuple):
 
     def plus(self, summand: Self) -> Self:
         """Return the sums of both processes; they share the files of a tenant."""
-        return type(self)(
-            _merged(self.calls, summand.calls, _sum_of_calls),
-            _merged(self.loads, summand.loads, _sum_of_loads),
-            self.connections + summand.connections,
-            self.processor + summand.processor,
-            self.resident + summand.resident,
-            self.files + summand.files,
-            _sum_of_backups(self.backups, summand.backups),
-            min(self.started, summand.started),
-            _merged(self.statuses, summand.statuses, int.__add__),
-            self.opened + summand.opened,
-            self.closed + summand.closed,
-            _sum_of_uses(self.database, summand.database),
-        )
+        return _sum(self, summand)
 
     def counters(self) -> Self:
         """Return the numbers that only grow, to be added to those of the process that takes its place."""
@@ -162,55 +148,23 @@ def kept_counters(text: bytes) -> Snapshot | None:
     return msgspec.json.decode(text, type=Snapshot).counters() if text else None
 
 
-def _merged(left: Mapping[K, V], right: Mapping[K, V], add: Callable[[V, V], V]) -> dict[K, V]:
-    return {**left, **right, **{key: add(left[key], right[key]) for key in left.keys() & right.keys()}}
-
-
-def _sum_of_calls(left: ToolCalls, right: ToolCalls) -> ToolCalls:
-    outcomes = {
-        name: left.outcomes.get(name, 0) + right.outcomes.get(name, 0) for name in left.outcomes | right.outcomes
-    }
-    return ToolCalls(left.dialect, outcomes, _sums(left.buckets, right.buckets), left.seconds + right.seconds)
-
-
-def _sum_of_loads(left: Load, right: Load) -> Load:
-    return Load(
-        writes=left.writes + right.writes,
-        reads=left.reads + right.reads,
-        groups=tuple(_sums(left.groups, right.groups)),
-        calls=left.calls + right.calls,
-        file_bytes=max(left.file_bytes, right.file_bytes),
-        wal_bytes=max(left.wal_bytes, right.wal_bytes),
-        oldest=(max(left.oldest[0], right.oldest[0]), max(left.oldest[1], right.oldest[1])),
-        is_open=left.is_open or right.is_open,
-        taken=(left.taken[0] + right.taken[0], left.taken[1] + right.taken[1]),
-        waited=(left.waited[0] + right.waited[0], left.waited[1] + right.waited[1]),
-    )
-
-
-def _sum_of_uses(left: DatabaseUse | None, right: DatabaseUse | None) -> DatabaseUse | None:
+def _sum(left: Any, right: Any, name: str = "") -> Any:
+    """Return two values of the same type added, part by part; of some parts the larger, which both processes share."""
     if left is None or right is None:
         return left or right
-    return DatabaseUse(
-        used=left.used + right.used,
-        most=left.most + right.most,
-        waiting=left.waiting + right.waiting,
-        trips=left.trips + right.trips,
-        seconds=left.seconds + right.seconds,
-        replica=max(left.replica, right.replica, key=_REPLICA_STATES.index),
-        passed_over=left.passed_over + right.passed_over,
-        lag=max(left.lag, right.lag),
-    )
-
-
-def _sum_of_backups(left: Backups | None, right: Backups | None) -> Backups | None:
-    if left is None or right is None:
-        return left or right
-    return Backups(max(left.newest, right.newest), left.failures + right.failures)
-
-
-def _sums(first: Iterable[int], second: Iterable[int]) -> list[int]:
-    return [left + right for left, right in zip(first, second, strict=True)]
+    if name == "replica":
+        return max(left, right, key=_REPLICA_STATES.index)
+    if name == "started":
+        return min(left, right)
+    if hasattr(left, "keys"):
+        both = left.keys() & right.keys()
+        return {**left, **right, **{key: _sum(left[key], right[key]) for key in both}}
+    if isinstance(left, bool | str):
+        return max(left, right)
+    if hasattr(left, "__len__"):
+        parts = map(_sum, left, right, getattr(left, "_fields", [name] * len(left)))
+        return type(left)(*parts) if hasattr(left, "_fields") else type(left)(parts)
+    return max(left, right) if name in _SHARED else left + right
 
 
 class MetricsRegistry:
@@ -219,22 +173,19 @@ class MetricsRegistry:
     def __init__(self) -> None:
         self.opened, self.closed = 0, 0  # tenants
         self._by_tool: dict[str, Histogram] = {}
-        self._on_outcome: dict[str, OnOutcome] = {}
 
     def observe(self, call: Call) -> OnOutcome:
-        return self._on_outcome.get(call.entry.tool.name) or self._new(call.entry)
+        name = call.entry.tool.name
+        histogram = self._by_tool.get(name)
+        if histogram is None:
+            histogram = self._by_tool[name] = Histogram(call.entry.dialect.name)
+        return histogram.observe
 
     def calls(self) -> dict[str, ToolCalls]:
         return {
-            tool: ToolCalls(counter.labels["dialect"], dict(counter.outcomes), [*counter.buckets], counter.seconds)
+            tool: ToolCalls(counter.dialect, dict(counter.outcomes), [*counter.buckets], counter.seconds)
             for tool, counter in self._by_tool.items()
         }
-
-    def _new(self, entry: ToolEntry) -> OnOutcome:
-        name = entry.tool.name
-        histogram = self._by_tool[name] = Histogram({"dialect": entry.dialect.name, "tool": name})
-        on_outcome = self._on_outcome[name] = histogram.observe
-        return on_outcome
 
 
 def render(snapshot: Snapshot, info: Labels, memories: Mapping[str, int] = _NONE) -> bytes:
@@ -307,33 +258,24 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
     def by_tenant(read: str) -> list[Sample]:
         return [Sample("", {"tenant": tenant}, getattr(load, read)) for tenant, load in loads.items()]
 
-    waiting = [
-        Sample("", {"tenant": tenant, "queue": queue}, calls)
-        for tenant, load in loads.items()
-        for queue, calls in (("write", load.writes), ("read", load.reads))
-    ]
+    def by_queue(suffix: str, of_queues: Callable[[Load], tuple[float, float]]) -> list[Sample]:
+        return [
+            Sample(suffix, {"tenant": tenant, "queue": queue}, value)
+            for tenant, load in loads.items()
+            for queue, value in zip(("write", "read"), of_queues(load), strict=True)
+        ]
+
     sizes = [float(1 << power) for power in range(len(next(iter(loads.values())).groups) - 1)]
     groups = [
         sample
         for tenant, load in loads.items()
         for sample in _histogram({"tenant": tenant}, sizes, load.groups, load.calls)
     ]
+    waiting = by_queue("", lambda load: (load.writes, load.reads))
     yield _family("quipu_queue_calls", "gauge", "Calls that wait.", waiting)
-    rows = [
-        sample
-        for tenant, load in loads.items()
-        for queue, seconds, calls in zip(("write", "read"), load.waited, load.taken, strict=True)
-        for sample in (
-            Sample("_sum", {"tenant": tenant, "queue": queue}, seconds),
-            Sample("_count", {"tenant": tenant, "queue": queue}, calls),
-        )
-    ]
-    yield _family("quipu_queue_wait_seconds", "summary", "Seconds in a queue, before the work.", rows)
-    ages = [
-        Sample("", {"tenant": tenant, "queue": queue}, age)
-        for tenant, load in loads.items()
-        for queue, age in zip(("write", "read"), load.oldest, strict=True)
-    ]
+    waits = [*by_queue("_sum", lambda load: load.waited), *by_queue("_count", lambda load: load.taken)]
+    yield _family("quipu_queue_wait_seconds", "summary", "Seconds in a queue, before the work.", waits)
+    ages = by_queue("", lambda load: load.oldest)
     yield _family("quipu_queue_oldest_seconds", "gauge", "Seconds that the oldest waiting call has waited.", ages)
     yield _family("quipu_commit_calls", "histogram", "Calls in one commit.", groups)
     yield _family("quipu_wal_bytes", "gauge", "Size of the write-ahead log.", by_tenant("wal_bytes"))

@@ -20,7 +20,7 @@ from kernel.core import data_dir, limits, text
 from kernel.engines import foreign_file
 from kernel.engines.sqlite import connection
 from kernel.engines.sqlite.connection import Budget
-from kernel.http import parsing, read_flow, write_backpressure
+from kernel.http import read_flow, uvicorn_protocol, write_backpressure
 from kernel.operations import backup, consistency, data_access, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
@@ -185,7 +185,7 @@ def _no_meter() -> None:
 
 
 def _any_trailers() -> None:
-    put(parsing.ParsingProtocol, _check_trailers=lambda *_given: None)
+    put(uvicorn_protocol.LimitedProtocol, _check_trailers=lambda *_given: None)
 
 
 def _long_queues() -> None:

@@ -33,7 +33,7 @@ def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
 
 
 def test_call_is_counted_in_the_bucket_of_its_duration() -> None:
-    histogram = Histogram({})
+    histogram = Histogram("")
     for seconds in (0.0001, 0.00011, 3.0, 11.0):
         histogram.observe("ok", seconds)
     assert histogram.buckets == [1, 1, *[0] * 12, 1, 0, 1]
