@@ -33,7 +33,6 @@ from kernel.server import app
 
 
 def backup(arguments: argparse.Namespace, config: Config) -> int:
-    """Copy one database to a file, or everything in the data directory to a folder."""
     app.require_database(config)
     if arguments.to is not None:
         return _backup_to(arguments, config)

@@ -147,7 +147,6 @@ def data_option(config: Config, platform: str) -> list[str]:
 
 
 def snippet(client: Client, name: str, entry: Entry) -> str:
-    """Return the entry as the only content of a configuration file."""
     return _with_entry(client, "", name, entry)
 
 
@@ -164,14 +163,12 @@ def is_local(url: str, port: int | None = None) -> bool:
 
 
 def bearer_of(entry: Entry) -> str:
-    """Return the key in an entry; empty without a key."""
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
     authorization = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
     return str(authorization).partition("Bearer ")[2]
 
 
 def argv_of(entry: Entry) -> list[str]:
-    """Return the argument vector in an entry; empty if it has a URL."""
     command: Any = entry.get("command", [])
     words = cast("list[Any]", command if isinstance(command, list) else [command, *entry.get("args", [])])
     return [str(word) for word in words]

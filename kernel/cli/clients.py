@@ -140,7 +140,6 @@ def locate(config_path: ConfigPath, values: Mapping[str, str], platform: str) ->
 
 
 def entry_of(client: Client, target: Target) -> Entry | None:
-    """Return the entry for `target`; None if the client does not support that kind of target."""
     shape = client.http if target.url else client.stdio
     if shape is None:
         return None

@@ -122,8 +122,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Kinds(argparse.Action):
-    """Prints the formats of an import, and ends."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from kernel.cli.import_command import print_kinds
 
@@ -227,7 +225,6 @@ def _expanded(options: Sequence[str], *, is_place: bool = False) -> Iterator[tup
 
 
 def _parsed(text: str) -> tuple[dict[str, dict[str, Command]], dict[str, Sequence[str]]]:
-    """Return the commands by their groups, and the options that several share."""
     groups: dict[str, dict[str, Command]] = {}
     shared: dict[str, Sequence[str]] = {}
     commands: dict[str, Command] = {}

@@ -38,7 +38,6 @@ def run(arguments: argparse.Namespace, _config: Config) -> int:
 
 
 def script(shell: str) -> str:
-    """Return the script that the shell runs as its completion of `quipu`."""
     commands = parsers()
     top = commands.pop("")
     if shell == "fish":

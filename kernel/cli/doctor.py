@@ -34,6 +34,7 @@ from kernel.engines.sqlite.vector_functions import sqlite_vec
 from kernel.operations import restore
 from kernel.operations.backup import backups_in, time_of_newest
 from kernel.operations.file_check import damage_of
+from kernel.operations.shared_store import prepare_tenant
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.security.local_access import connectable
@@ -116,7 +117,7 @@ def settings(config: Config) -> Iterator[Finding]:
 def database(config: Config) -> Iterator[Finding]:
     """Yield each database file: readable, of a supported version, intact, with a vector for each document."""
     if config.store:
-        state = catch_faults(app.prepare_shared, config)
+        state = catch_faults(lambda: prepare_tenant(config, app.context_of(config)))
         if isinstance(state, Fault):
             yield _wrong("database", state.message.removesuffix("."), "see QUIPU_STORE in docs/scaling.md")
         else:
@@ -329,7 +330,6 @@ def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: C
 
 
 def existing_parent(path: Path) -> Path:
-    """Return the path itself, or its nearest ancestor that exists."""
     return next((part for part in (path, *path.parents) if part.exists()), Path("/"))
 
 

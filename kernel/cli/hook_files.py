@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 from kernel.cli import client_entries, hook_client
 from kernel.cli.client_entries import text_of
 from kernel.cli.clients import BY_NAME, Client, ConfigPath, config_file, locate
-from kernel.cli.config_files import read_json, remove_json, set_json
-from kernel.cli.jsonc import parse
+from kernel.cli.config_files import parse, read_json, remove_json, set_json
 from kernel.cli.output import note, show
 from kernel.core.config import DEFAULT_PORT, Config
 from kernel.core.data_dir import write_private

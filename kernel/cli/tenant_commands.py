@@ -39,7 +39,6 @@ _CONTEXT = CallContext("kernel", "store copy")
 
 
 def list_tenants(arguments: argparse.Namespace, config: Config) -> int:
-    """Print every tenant, where it is, and the number of its keys; some have a key and no call yet."""
     stores = places(config)
     with changing_keys(config):
         keys = Counter(key.tenant for key in api_keys.read(config.data))

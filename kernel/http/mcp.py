@@ -47,8 +47,6 @@ class _Rejected(ProtocolError):
 
 
 class _Request(NamedTuple):
-    """A complete request and its caller."""
-
     raw: Sequence[Header]
     headers: Headers
     query: bytes

@@ -196,7 +196,6 @@ def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpRespon
 
 
 def _links(dialects: Sequence[Dialect]) -> list[tuple[str, str]]:
-    """Return each endpoint with its purpose."""
     return [
         ("/mcp", "MCP, all dialects (POST)"),
         *(

@@ -102,8 +102,6 @@ class Params(Struct, kw_only=True, gc=False):
 
 
 class Page(Params):
-    """A request for one page of a list."""
-
     cursor: str | None = None
 
 
@@ -172,8 +170,6 @@ class Context(Struct):
 
 
 class Complete(Params, kw_only=True, gc=False):
-    """completion/complete."""
-
     ref: PromptRef | ResourceRef
     argument: Argument
     context: Context | None = None

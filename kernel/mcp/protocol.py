@@ -1,6 +1,6 @@
 """The protocol as tables: versions, eras, methods, error codes and log levels."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
@@ -26,16 +26,7 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-LEVELS: dict[str, int] = {
-    "debug": 0,
-    "info": 1,
-    "notice": 2,
-    "warning": 3,
-    "error": 4,
-    "critical": 5,
-    "alert": 6,
-    "emergency": 7,
-}
+LEVELS: dict[str, int] = {level: number for number, level in enumerate(get_args(Level))}
 
 # No caching fields; the same for all callers; the same for callers with this key; may change at any time.
 Cache = Literal["", "static", "own", "fresh"]

@@ -121,7 +121,6 @@ class StdoutWriter:
         self._thread: threading.Thread | None = None
 
     def write(self, message: bytes) -> None:
-        """Writes one message and its line end."""
         data = message + b"\n"
         if self._queued == self._written and len(data) <= _ATOMIC_WRITE_BYTES and _writable(self._fd):
             self._put(data)

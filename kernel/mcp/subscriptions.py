@@ -45,7 +45,6 @@ class Subscriptions:
                 entry.observers = (*entry.observers, self._observe)
 
     def drop(self, uri: str) -> None:
-        """Ends a subscription, if there is one."""
         if self._messages.pop(uri, None) is not None:
             for entry in self._writers(uri):
                 entry.observers = tuple(observer for observer in entry.observers if observer != self._observe)

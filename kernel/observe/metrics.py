@@ -79,7 +79,6 @@ class Backups(NamedTuple):
 
     @classmethod
     def of(cls, loop: BackupLoop | None) -> Self | None:
-        """Return the backups of a schedule; None without a schedule."""
         return loop and cls(time_of_newest(loop.schedule.to), loop.failures)
 
 

@@ -52,8 +52,6 @@ class Folder(NamedTuple):
 
 
 class Tenant(NamedTuple):
-    """The data of a tenant: its database, and folders beside it."""
-
     name: str
     file: Path
     context: StoreContext

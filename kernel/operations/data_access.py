@@ -55,7 +55,6 @@ class DataAccess:
 
 
 def open_shared(config: Config) -> DataAccess:
-    """Return the right to use a database beside others."""
     while not (access := DataAccess(config.data, config.home)).share():
         pass
     return access

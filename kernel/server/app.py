@@ -174,25 +174,20 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     shared = context_of(config, served)
     store, stored = _opened(config, shared, served)
     offered_dialects = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
-    metrics = _metrics() if config.metrics else None
-    tracing = _tracing() if config.traces else None
+    metrics = tracing = None
+    if config.metrics:
+        from kernel.observe.metrics import MetricsRegistry  # a start without metrics does not need it
+
+        metrics = MetricsRegistry()
+    if config.traces:
+        from kernel.observe.tracing import Tracing  # OpenTelemetry is an extra
+
+        tracing = Tracing()
     observers = [source.observe for source in (metrics, tracing) if source]
     if config.log_calls or config.log_slow:
         observers.append(partial(logs.observe, slow_seconds=0.0 if config.log_calls else config.log_slow / 1000))
     dispatch = Dispatch(store, offered_dialects, observers)
     return Kernel(config, store, dispatch, *stored, metrics, tracing)
-
-
-def _metrics() -> "MetricsRegistry":
-    from kernel.observe.metrics import MetricsRegistry  # a start without metrics does not need it
-
-    return MetricsRegistry()
-
-
-def _tracing() -> "Tracing":
-    from kernel.observe.tracing import Tracing  # OpenTelemetry is an extra
-
-    return Tracing()
 
 
 def open_tenant(kernel: Kernel, name: str) -> Kernel:
@@ -255,11 +250,6 @@ def _opened(
     return store, stored
 
 
-def prepare_shared(config: Config, shared: StoreContext | None = None) -> Stored:
-    """Return `prepare_data` of a tenant in PostgreSQL."""
-    return prepare_tenant(config, shared or context_of(config))
-
-
 def prepare_data(config: Config, shared: StoreContext) -> Stored:
     """Creates the data directory, private to the user, and migrates its file."""
     access, stored = open_data(config, shared)
@@ -275,7 +265,7 @@ def open_data(
     """
     refuse_replica(config.data)
     if config.store:
-        return DataAccess(config.data, config.home), prepare_shared(config, shared)
+        return DataAccess(config.data, config.home), prepare_tenant(config, shared)
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, has_data=has_data)))
@@ -322,7 +312,6 @@ def require_database(config: Config) -> None:
 
 
 def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Folder]:
-    """Return the folders of all dialects with files outside the database."""
     return [
         Folder(dialect.name, *folder)
         for dialect in dialects
@@ -359,7 +348,7 @@ def start_backups(config: Config, stopping: threading.Event, worker: "Worker | N
 def had_keys(config: Config) -> bool:
     """Return whether the database of the tenant remembers API keys; raises Fault if it cannot be read."""
     if config.store:
-        return prepare_shared(config).had_keys
+        return prepare_tenant(config, context_of(config)).had_keys
     check_log(config.file)
     if not config.file.is_file():
         return False

@@ -1,9 +1,10 @@
 """The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,7 +24,6 @@ from kernel.http.mcp import Endpoint
 from kernel.http.rest import ToolRoutes
 from kernel.http.rest_methods import MethodRoutes
 from kernel.http.update_streams import UpdateStreams
-from kernel.mcp.addresses import address, selections, unsubscribable
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
 from kernel.search import index
@@ -123,7 +123,6 @@ class Application:
         return f"/mcp/{','.join(sorted(names, key=lambda name: self._position.get(name, -1)))}"
 
     def close(self) -> None:
-        """Closes every store, once the loop has ended."""
         self.tenants.close()
         self.kernel.store.close()
         if self.kernel.tracing is not None:
@@ -213,7 +212,6 @@ class Application:
         return counts
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
-        """Return the counters of all workers."""
         snapshot, worker = self._snapshot(registry), self._worker
         answers = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(answers, Fault):
@@ -274,6 +272,25 @@ def union(kernel: Kernel) -> tuple[Dialect, ...]:
     """
     served = kernel.dispatch.dialects
     return served if kernel.config.dialects else tuple(dialect for dialect in served if not dialect.extra)
+
+
+def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
+    """Yield each dialect, and every set of several, in the order given."""
+    for count in range(1, len(dialects) + 1):
+        yield from combinations(dialects, count)
+
+
+def address(dialects: Sequence[Dialect]) -> str:
+    """Return the path at which MCP has just these dialects, such as /mcp/paths,common."""
+    return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
+
+
+def unsubscribable(dialect: Dialect) -> Dialect:
+    """Return the dialect without subscriptions: no process is notified of the writes of another."""
+    offers = dialect.offers
+    if offers.resources is None:
+        return dialect
+    return dialect._replace(offers=offers._replace(resources=offers.resources._replace(whole="")))
 
 
 def _from_browser(scope: Scope, path: str) -> bool:

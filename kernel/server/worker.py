@@ -48,7 +48,6 @@ def end_with_parent() -> None:
 
 
 def shared_bytes(workers: int) -> int:
-    """Return how much memory so many workers share."""
     return _COUNTS + workers * _COUNT.size
 
 
@@ -72,7 +71,6 @@ class Shared(NamedTuple):
     parent: int
 
     def connections(self, number: int) -> int:
-        """Return how many connections a worker has."""
         return _COUNT.unpack_from(self.memory, _COUNTS + number * _COUNT.size)[0]
 
     def set_connections(self, number: int, count: int) -> None:
@@ -119,7 +117,6 @@ class Worker:
         return True
 
     def leave_upkeep(self, tenant: str) -> None:
-        """Lets another worker take care of that store."""
         self._unlock(zlib.crc32(tenant.encode()))
 
     def keep(self, text: bytes) -> None:
@@ -167,7 +164,6 @@ class Worker:
             loop.add_reader(sock.fileno(), self._accept_one, loop, sock)
 
     def stop_accepting(self, loop: AbstractEventLoop, sockets: Sequence[socket.socket]) -> None:
-        """Leaves new connections to the others."""
         self._shared.set_connections(self.number, NOT_SERVING)
         for sock in sockets:
             loop.remove_reader(sock.fileno())

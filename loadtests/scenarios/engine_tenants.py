@@ -12,6 +12,7 @@ import msgspec
 
 from kernel.core.config import Config
 from kernel.engines.postgres import database as databases
+from kernel.operations.shared_store import prepare_tenant
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import app
 from loadtests.lib import corpus, store_fixtures
@@ -63,7 +64,7 @@ def _size_of_each(address: str, folder: Path, tenants: int) -> float:
     shared = app.base_context(None)
     for at in range(tenants):
         one = config._replace(tenant=f"tenant-{at}")
-        app.prepare_shared(one, databases.postgres_context(shared, address, one.tenant, one.file))
+        prepare_tenant(one, databases.postgres_context(shared, address, one.tenant, one.file))
     databases.forget_pool(address)
     after = count(tidied(address), "SELECT pg_database_size(current_database())")
     return (after - before) / tenants / 1e6

@@ -7,9 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kernel.mcp import addresses
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
-from kernel.server import app
+from kernel.server import app, asgi
 from tests.reliability.server_process import Server, serving
 
 
@@ -37,7 +36,7 @@ def test_address_of_several_dialects_has_their_tools_in_any_order(server: Server
 
 
 def test_every_selection_of_dialects_has_an_address() -> None:
-    paths = [addresses.address(chosen) for chosen in addresses.selections(app.DIALECTS)]
+    paths = [asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS)]
     assert len({*paths}) == len(paths) == 2 ** len(app.DIALECTS) - 1
 
 

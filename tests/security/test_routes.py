@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from kernel.core.config import Config
-from kernel.mcp import addresses
 from kernel.security import api_keys
-from kernel.server import app
+from kernel.server import app, asgi
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, JSON, Answer, House, house
 from tests.security.sockets import Peer, request
 from tests.support.security_routes import METADATA
 
 TOOLS = [f"/tools/{tool.name}" for dialect in app.DIALECTS for tool in dialect.tools]
-ENDPOINTS = ["/mcp", *(addresses.address(chosen) for chosen in addresses.selections(app.DIALECTS))]
+ENDPOINTS = ["/mcp", *(asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS))]
 RESOURCES = [path for path in ENDPOINTS if "," not in path]
 METHOD_PATHS = [method.path for dialect in app.DIALECTS for method in dialect.rest]
 PAGES = ["/tools", "/openapi.json", "/readyz", "/metrics", "/docs", "/admin", "/", "/favicon.ico", "/keys.json"]
