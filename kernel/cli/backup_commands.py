@@ -41,7 +41,8 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.all is not None:
         if arguments.target is not None or config.tenant != MAIN:
             raise Fault("invalid", "--all DIR takes everything of every tenant: leave FILE and --tenant out")
-        return _backup_all(arguments, config)
+        with closing(ProgressBar("backup", sys.stderr)) as bar:
+            return _show_all(arguments.all, app.back_up_all(config, arguments.all, bar), as_json=arguments.json)
     target = arguments.target or config.home / f"quipu-{backup_time()}.db"
     with closing(open_shared(config)), closing(ProgressBar("backup", sys.stderr)) as bar:
         backup_file(config.file, app.base_context(None), target, bar)
@@ -50,11 +51,6 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
     if left:
         note(f"not in this copy: {', '.join(left)}; `quipu backup --all DIR` copies everything")
     return 0
-
-
-def _backup_all(arguments: argparse.Namespace, config: Config) -> int:
-    with closing(ProgressBar("backup", sys.stderr)) as bar:
-        return _show_all(arguments.all, app.back_up_all(config, arguments.all, bar), as_json=arguments.json)
 
 
 def _show_all(target: Path, manifest: Manifest, *, as_json: bool) -> int:

@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any
 
 from msgspec import Struct
 
@@ -83,7 +82,10 @@ class CallLog:
             self._count(call, outcome, milliseconds)
             if self.keeps != "counts":
                 body = answer.body if isinstance(answer, Reply) else b""
-                seen_call = _seen(self._number, id_, agent, call, outcome, milliseconds, bytes_in, len(body))
+                entry, caller = call.entry, call.caller
+                names = (entry.dialect.name, entry.tool.name, caller.actor, agent, caller.key, outcome)
+                sizes = (milliseconds, bytes_in, len(body))
+                seen_call = SeenCall(self._number, id_, utc_now(), caller.tenant, *names, *sizes)
                 if self.keeps == "texts":
                     seen_call.arguments = _text(arguments)
                     seen_call.answer = _text(body) if answer is not None else None
@@ -176,12 +178,6 @@ class CallLog:
 
 def _minute() -> int:
     return now_ns() // 60_000_000_000
-
-
-def _seen(number: int, id_: str, agent: str, call: Call, outcome: str, *sizes: Any) -> SeenCall:
-    entry, caller = call.entry, call.caller
-    names = (entry.dialect.name, entry.tool.name, caller.actor, agent, caller.key)
-    return SeenCall(number, id_, utc_now(), caller.tenant, *names, outcome, *sizes)
 
 
 def _text(body: bytes) -> str:

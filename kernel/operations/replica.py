@@ -1,13 +1,14 @@
 """Keeps a copy of a data directory that others serve read-only: its databases and keys, as they change."""
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
+
+import msgspec
 
 from kernel.calls.dialect import Dialect
 from kernel.core.config import Config
@@ -41,14 +42,19 @@ def is_replica(data: Path) -> bool:
     return False
 
 
+class _Mark(msgspec.Struct):
+    source: str
+    schema: int = 0
+
+
 def source_of(data: Path) -> str:
     mark = _mark_of(data)
-    return str(cast("dict[str, str]", mark).get("source")) if isinstance(mark, dict) else "another data directory"
+    return mark.source if mark else "another data directory"
 
 
-def _mark_of(data: Path) -> object:
+def _mark_of(data: Path) -> _Mark | None:
     with suppress(OSError, ValueError, RecursionError):
-        return json.loads(read_bytes(data / MARK))
+        return msgspec.json.decode(read_bytes(data / MARK), type=_Mark)
     return None
 
 
@@ -145,14 +151,14 @@ class Replica:
         target, schema = self._target, len(migrations())
         if (target / DATABASE).exists() and not is_replica(target):
             raise Fault("conflict", f"{target} holds a store of its own: choose an empty folder.")
-        mark = {"source": str(self._config.data.absolute()), "schema": schema}
+        mark = _Mark(str(self._config.data.absolute()), schema)
         if is_replica(target) and _mark_of(target) == mark:
             return
         with closing(FolderLock(target)) as lock:
             if not lock.take("exclusive"):
                 raise Fault("conflict", f"{target} is served as a copy of another source or version: stop that first.")
             try:
-                write_private(target / MARK, json.dumps(mark).encode())
+                write_private(target / MARK, msgspec.json.encode(mark))
             except OSError as error:
                 raise Fault("storage", f"Cannot write {target / MARK}: {error.strerror}") from None
 

@@ -28,7 +28,7 @@ SKIPPED_OF_HTTP = {
     "test_console_pages.py::test_chain_is_followed_over_the_newest_calls_unless_all_are_asked_for": FILE,
     "test_console_pages.py::test_keys_show_their_last_use_and_operators_see_the_tenants": SIZES,
     "test_console_server.py": PROCESS,
-    "test_mcp_stdio.py::test_each_line_gets_its_response": LATER,
+    "test_stdio.py::test_each_line_gets_its_response": LATER,
     "test_progress.py": PROCESS,
     "test_startup.py": PROCESS,
     "test_workers.py": PROCESS,

@@ -20,7 +20,7 @@ from tests.http import mcp_fixture
 from tests.http.http_requests import LEGACY, MODERN, complete, error, message, meta, result, text
 from tests.http.mcp_fixture import FIRST, MARKS, RELEASED, SECOND, STARTED
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SHAPE = "The body must be one JSON-RPC request or notification object"
 HELLO = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "piper", "version": "1"}}
 
