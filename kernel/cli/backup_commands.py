@@ -10,7 +10,7 @@ from pathlib import Path
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.commands import BACKUP_KEEP
 from kernel.cli.output import note, show
-from kernel.cli.progress_bar import ProgressBar, Working
+from kernel.cli.progress_bar import ProgressBar, working
 from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
@@ -94,7 +94,7 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
         shared = app.context_of(own)
         places[name] = Tenant(name, own.file, shared, app.folders_of(own, shared))
     context = app.base_context(None)
-    with Working("restore"):
+    with working("restore"):
         lines = [*restore(config.data, places, source, context, tenant=config.tenant, time=backup_time())]
     for line in lines:
         show({"restored": line}, line, as_json=arguments.json)

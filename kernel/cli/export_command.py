@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kernel.cli.output import note, show
-from kernel.cli.progress_bar import Working
+from kernel.cli.progress_bar import working
 from kernel.core.config import VERSION, Config
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
@@ -36,7 +36,7 @@ def export_data(arguments: argparse.Namespace, config: Config, context: StoreCon
     patient = context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     with open_reader(config.file, patient) as db:
         if kind == _OKF:
-            with Working("export"):
+            with working("export"):
                 counts = db.read(CallContext(), partial(_write_bundle, target))
             left = f", {counts.quarantined} in quarantine left out" if counts.quarantined else ""
             result = {"folder": str(target), **counts._asdict()}
@@ -46,7 +46,7 @@ def export_data(arguments: argparse.Namespace, config: Config, context: StoreCon
                 as_json=arguments.json,
             )
             return _report_damage(config, patient)
-        with Working("export"):
+        with working("export"):
             count = db.read(CallContext(), partial(_write, exports[kind], target))
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return _report_damage(config, patient)
@@ -64,7 +64,7 @@ def _exports() -> dict[str, Export]:
 
 
 def _report_damage(config: Config, context: StoreContext) -> int:
-    with Working("look for damage"):
+    with working("look for damage"):
         damage = "" if config.store else find_damage(config.file, context, app.DIALECTS)
     if damage:
         note(f"quipu: The store is damaged, and so is this export: {damage}. Run `quipu check`.")

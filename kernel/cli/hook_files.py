@@ -7,9 +7,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
+from kernel.calls.dispatch import catch_faults
 from kernel.cli import client_entries, hook_client
 from kernel.cli.client_entries import text_of
 from kernel.cli.clients import BY_NAME, Client, ConfigPath, config_file, locate
@@ -184,21 +186,19 @@ def _original(file: Path, text: str, client: HookClient) -> str:
     if not ours:
         return text
     plain = take(text)
-    return next((copy for copy in _earlier(file) if _becomes(copy, text, client, ours)), plain)
-
-
-def _becomes(copy: str, text: str, client: HookClient, ours: Entries) -> bool:
-    try:
-        return not own(copy) and put(copy, client, ours) == text
-    except Fault:
-        return False
+    for copy in _earlier(file):
+        with suppress(Fault):
+            if not own(copy) and put(copy, client, ours) == text:
+                return copy
+    return plain
 
 
 def _earlier(file: Path) -> Sequence[str]:
     """Return the texts of the copies that `setup` has made of a file, and an empty text if each had our entries."""
     copies = sorted(file.parent.glob(f"{file.name}.*.bak"), reverse=True)[:_BACKUPS]
     texts = [text for copy in copies if (text := _text_at(copy)) is not None]
-    return texts if any(not _has_ours(text) for text in texts) else [*texts, ""]
+    ours = [catch_faults(own, text) for text in texts]
+    return texts if any(isinstance(entries, Fault) or not entries for entries in ours) else [*texts, ""]
 
 
 def _text_at(file: Path) -> str | None:
@@ -206,13 +206,6 @@ def _text_at(file: Path) -> str | None:
         return read_bytes(file).decode(errors="replace")
     except OSError:
         return None
-
-
-def _has_ours(text: str) -> bool:
-    try:
-        return bool(own(text))
-    except Fault:
-        return False
 
 
 def _change(client: HookClient, file: Path, before: str, after: str, arguments: argparse.Namespace) -> None:

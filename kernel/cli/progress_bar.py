@@ -4,7 +4,8 @@ import shutil
 import sys
 import threading
 import time
-from types import TracebackType
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TextIO
 
 _REDRAW_SECONDS = 0.1
@@ -45,35 +46,32 @@ class ProgressBar:
         self._drawn = text
 
 
-class Working:
-    """Shows on a terminal for how long work goes on that counts no steps."""
+@contextmanager
+def working(label: str) -> Generator[None]:
+    """Show on a terminal for how long work goes on that counts no steps."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_draw_seconds, args=(label, ended), daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.ident is not None:
+            thread.join()
 
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._draw, daemon=True)
 
-    def __enter__(self) -> None:
-        if sys.stderr.isatty():
-            self._thread.start()
+def _draw_seconds(label: str, ended: threading.Event) -> None:
+    started, text = time.monotonic(), ""
+    while not ended.wait(_WORKING_SECONDS):
+        text = f"{label} {_duration(time.monotonic() - started)}"
+        _write(text)
+    _write(" " * len(text))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
 
-    def _draw(self) -> None:
-        started, text = time.monotonic(), ""
-        while not self._ended.wait(_WORKING_SECONDS):
-            text = f"{self._label} {_duration(time.monotonic() - started)}"
-            self._write(text)
-        self._write(" " * len(text))
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(f"{text}\r")  # the next line of output begins over it
-        sys.stderr.flush()
+def _write(text: str) -> None:
+    sys.stderr.write(f"{text}\r")  # the next line of output begins over it
+    sys.stderr.flush()
 
 
 def render(label: str, steps: int, total: int, seconds: float, columns: int) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 from kernel.cli import hook_client, witness
 from kernel.cli.output import confirm, local_time, moment, note, show
-from kernel.cli.progress_bar import ProgressBar, Working
+from kernel.cli.progress_bar import ProgressBar, working
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.text import one_line, one_word
@@ -65,7 +65,7 @@ def check(arguments: argparse.Namespace, config: Config, context: StoreContext, 
     lines: list[str] = []
     repair: bool = arguments.repair
     try:
-        with Working("check"):
+        with working("check"):
             findings = consistency.check(
                 config.file, context, app.DIALECTS, repair=repair, report=lines.append, alone=alone
             )
@@ -119,7 +119,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, context: StoreC
     if arguments.full and not alone:
         note("Writes of the servers wait until the file is rewritten.")
     choice = Choice(arguments.full, before, arguments.forget_undo, config.undo_hours)
-    with Working("compact"):
+    with working("compact"):
         result = compact(config.file, context, note, choice, alone=alone)
     show(result._asdict(), f"{result.before} bytes before, {result.after} after", as_json=arguments.json)
     if result.undoable:
@@ -180,7 +180,7 @@ def _show_session(arguments: argparse.Namespace, config: Config, context: StoreC
 def undo_call(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     if arguments.id is None:
         raise Fault("invalid", _last_undoable(config, context))
-    with Working("undo"):
+    with working("undo"):
         entry = undo.undo(config.file, context, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
     show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     note("undone")

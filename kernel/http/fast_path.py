@@ -21,7 +21,7 @@ from kernel.core.limits import Header, Limits
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import CLOSE, HttpResponse, send_response
-from kernel.http.request_log import GONE, Report, RequestLog, request_id
+from kernel.http.request_log import GONE, Report, request_id
 from kernel.http.uvicorn_protocol import (
     BETWEEN_REQUESTS,
     BODY,
@@ -182,7 +182,7 @@ class FastPathProtocol(LimitedProtocol):
         id_ = request_id(self.headers)
         current_call.set(id_)
         call = _PendingCall(id_)
-        if self.log is not None:
+        if self.logs_requests:
             call.report = self.begin_report(id_, self.parser.get_method().decode(), self.url, self.headers)
         response = target(self.headers, bytes(self._body), partial(self._respond, call))
         if response is None:
@@ -349,14 +349,15 @@ def protocol(
     fast_routes: Mapping[bytes, FastRoute],
     limits: Limits = Limits(),
     rate_limiter: RateLimiter | None = None,
-    log: RequestLog | None = None,
     proxies: frozenset[str] = frozenset(),
+    *,
+    logs_requests: bool = False,
 ) -> type[FastPathProtocol]:
     """Return the protocol for `uvicorn.Config(http=...)` of one server, with its own routes, limits and deadlines."""
     shared = {
         "fast_routes": fast_routes,
         "limits": limits,
-        "log": log,
+        "logs_requests": logs_requests,
         "proxies": proxies,
         "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
         "wheel": DeadlineWheel(),

@@ -35,25 +35,23 @@ def id_header(id_: str) -> Header:
     return _NAME, id_.encode()
 
 
-class RequestLog:
-    """Writes a line for each request: who asked, what for, and the answer; no query and no body."""
+def begin_report(id_: str, client: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
+    """Return the report of a request, a line of the log: who asked, what for, and the answer; no query and no body."""
+    since, values = monotonic(), dict(headers)
+    path = url[: _MOST_CHARS + 1].partition(b"?")[0].decode("latin-1")
+    fields: dict[str, object] = {
+        "request": id_,
+        "client": client,
+        "method": method,
+        "path": path if len(path) <= _MOST_CHARS else f"{path[:_MOST_CHARS]}…",
+    }
+    trace = values.get(b"traceparent", b"")[_TRACE].decode("latin-1")
 
-    def begin(self, id_: str, client: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
-        since, values = monotonic(), dict(headers)
-        path = url[: _MOST_CHARS + 1].partition(b"?")[0].decode("latin-1")
-        fields: dict[str, object] = {
-            "request": id_,
-            "client": client,
-            "method": method,
-            "path": path if len(path) <= _MOST_CHARS else f"{path[:_MOST_CHARS]}…",
-        }
-        trace = values.get(b"traceparent", b"")[_TRACE].decode("latin-1")
+    def report(status: int, size: int) -> None:
+        fields.update(status=status, bytes=size, milliseconds=round((monotonic() - since) * 1000, 3))
+        _log.info("request", extra={"fields": {**fields, "trace": trace} if trace else fields})
 
-        def report(status: int, size: int) -> None:
-            fields.update(status=status, bytes=size, milliseconds=round((monotonic() - since) * 1000, 3))
-            _log.info("request", extra={"fields": {**fields, "trace": trace} if trace else fields})
-
-        return report
+    return report
 
 
 def observed(app: ASGIApp, report: Report | None) -> ASGIApp:

@@ -15,7 +15,7 @@ from kernel.core.limits import BYTES_PER_SECOND, Header, Limits, weight
 from kernel.core.status_counts import STATUSES
 from kernel.http.deadlines import DeadlineWheel
 from kernel.http.read_flow import DiscardParser, ReceiveFlow, Trailers, UpgradeBody, fits_one_turn
-from kernel.http.request_log import Report, RequestLog, id_header, observed, request_id
+from kernel.http.request_log import Report, begin_report, id_header, observed, request_id
 from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import forwarded_address
 
@@ -63,7 +63,7 @@ class LimitedProtocol(HttpToolsProtocol):
     limits = Limits()
     wheel = DeadlineWheel()
     unsent = Unsent(0)
-    log: RequestLog | None = None
+    logs_requests = False
     proxies: frozenset[str] = frozenset()  # whose word about the address of a client is taken
     peer = ""
 
@@ -318,9 +318,9 @@ class LimitedProtocol(HttpToolsProtocol):
             report(status, len(body))
 
     def begin_report(self, id_: str, method: str, url: bytes, headers: Sequence[Header]) -> Report | None:
-        if self.log is None:
+        if not self.logs_requests:
             return None
-        return self.log.begin(id_, forwarded_address(self.peer, self.proxies, headers), method, url, headers)
+        return begin_report(id_, forwarded_address(self.peer, self.proxies, headers), method, url, headers)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Starts the application on a request that has an id, which its response names however it comes about."""

@@ -129,32 +129,20 @@ def put_source(tx: Tx, source: IndexSource, origin: index.Origin | None = None) 
     index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin)
 
 
-def rebuild_index(tx: Tx, dialect: Dialect) -> None:
-    """Make the index agree with the memories of a dialect, which are taken for right."""
-    for extra in _extra(tx, dialect, _put_differing(tx, _slices_of(tx, dialect))):
-        index.drop(tx, *extra)
-
-
 def rebuild_documents(tx: Tx, dialect: Dialect, keys: Keys) -> None:
     """Make the index agree with some memories of a dialect, which are taken for right."""
     if dialect.memories.sources_of is None:
         return
     for start in range(0, len(keys), _SLICE_ROWS):
         slice_keys = keys[start : start + _SLICE_ROWS]
-        sound_keys = _put_differing(tx, slices(dialect.memories.sources_of(tx, slice_keys)))
+        sound_keys: set[tuple[str, str]] = set()
+        for sources in slices(dialect.memories.sources_of(tx, slice_keys)):
+            for source, _ in _differing(tx, sources):
+                put_source(tx, source)
+            sound_keys.update((source.space, source.key) for source in sources)
         for key in slice_keys:
             if key not in sound_keys:
                 index.drop(tx, *key)
-
-
-def _put_differing(tx: Tx, slices: Iterator[list[IndexSource]]) -> set[tuple[str, str]]:
-    """Index memories that the index lacks or holds differently; return the keys of all sources."""
-    keys: set[tuple[str, str]] = set()
-    for sources in slices:
-        for source, _ in _differing(tx, sources):
-            put_source(tx, source)
-        keys.update((source.space, source.key) for source in sources)
-    return keys
 
 
 def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[Key]:

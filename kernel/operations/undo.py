@@ -14,7 +14,7 @@ from kernel.core.text import one_word
 from kernel.core.times import later
 from kernel.engines.opening import open_writer
 from kernel.engines.yielding import Turns
-from kernel.operations.index_check import differing_keys, mending_steps, rebuild_documents, rebuild_index
+from kernel.operations.index_check import differing_keys, mending_steps, rebuild_documents
 from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
@@ -73,7 +73,7 @@ def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[au
     if not undone.finished:
         tx = yield
         for dialect in undone.dialects:
-            rebuild_index(tx, dialect)
+            rebuild_documents(tx, dialect, differing_keys(tx, dialect))
         _finish(tx, undone)
     return undone.entry
 

@@ -22,7 +22,6 @@ from kernel.core.errors import Fault
 from kernel.core.limits import Limits
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
-from kernel.http.request_log import RequestLog
 from kernel.security.local_access import LocalAccess
 from kernel.security.rate_limit import RateLimiter
 from kernel.server import process
@@ -326,13 +325,18 @@ def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseExc
 
 def _uvicorn_config(config: Config, gate: StartupGate) -> uvicorn.Config:
     unix = sys.platform != "win32"
-    log = RequestLog() if config.log_requests else None
     return uvicorn.Config(
         gate,
         host=config.host,
         port=config.port,
         loop="uvloop" if unix else "asyncio",
-        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter, log, frozenset(config.proxies)),
+        http=protocol(
+            gate.fast_routes,
+            gate.limits,
+            gate.rate_limiter,
+            frozenset(config.proxies),
+            logs_requests=config.log_requests,
+        ),
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from kernel.cli import progress_bar
-from kernel.cli.progress_bar import Working, render
+from kernel.cli.progress_bar import render, working
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ def test_work_without_steps_shows_its_seconds_on_a_terminal_alone(
 ) -> None:
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(progress_bar, "_WORKING_SECONDS", 0.001)
-    with Working("check"):
+    with working("check"):
         ends = time.monotonic() + 10
         while stream.isatty() and "check 0 s\r" not in stream.getvalue() and time.monotonic() < ends:
             time.sleep(0.001)
