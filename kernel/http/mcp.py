@@ -182,10 +182,10 @@ class Endpoint:
                 stream = Stream(send, inbound.id)
                 inbound.emit = stream.emit if bounds.accepts(headers, b"text/event-stream") else None
                 answer = await stream.run(service.answer(inbound), watched)
+            elif watched is None:
+                answer = await service.answer(inbound)
             else:
-                answer = service.begin(inbound)
-                if not isinstance(answer, bytes):
-                    answer = await (answer if watched is None else cancel_on_disconnect(answer, watched))
+                answer = await cancel_on_disconnect(service.answer(inbound), watched)
         except (ProtocolError, Forbidden) as error:
             return self._refusal(error, inbound.id, headers)
         return None if answer is None else HttpResponse(200, answer, self._streams.note(service, inbound, headers))

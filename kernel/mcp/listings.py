@@ -125,7 +125,6 @@ def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
 
 
 def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
-    """Return the resources whose changes a client can be notified of."""
     return frozenset(
         dialect.offers.resources.whole
         for dialect in dialects

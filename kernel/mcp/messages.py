@@ -96,8 +96,6 @@ class Meta(Struct, gc=False):
 
 
 class Params(Struct, kw_only=True, gc=False):
-    """The parameters that every request may have."""
-
     meta: Meta | None = field(name="_meta", default=None)
 
 
@@ -164,8 +162,6 @@ class Argument(Struct):
 
 
 class Context(Struct):
-    """The arguments already known."""
-
     arguments: dict[str, str] | None = None
 
 

@@ -47,11 +47,9 @@ class ResourceMethods:
         return {name: work for name, work in self.methods.items() if METHODS[name].needs in needed}
 
     def is_interactive(self, name: str) -> bool:
-        """Return whether the prompt may report progress, log or request input before it answers."""
         return name in self._prompts and self._prompts[name][1].interactive
 
     def is_fixed(self, uri: str) -> bool:
-        """Return whether a resource stays the same while the server runs."""
         owner = self._owner(uri)
         return owner is not None and owner.offers.resources is not None and owner.offers.resources.fixed
 

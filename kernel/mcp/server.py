@@ -112,15 +112,11 @@ class Service:
             return _finish_task(self._call_method(inbound), done)
         return self._static_response(inbound)
 
-    def begin(self, inbound: Inbound) -> bytes | Coroutine[object, None, bytes]:
-        """Return `submit` for a task: the response, or a coroutine for it; its cancellation cancels the call."""
+    async def answer(self, inbound: Inbound) -> bytes:
+        """Return the response; cancellation of the task cancels the call. Raises ProtocolError and Forbidden."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         submitted = self.submit(inbound, partial(_resolve, future))
-        return submitted if isinstance(submitted, bytes) else _wait(submitted, future)
-
-    async def answer(self, inbound: Inbound) -> bytes:
-        response = self.begin(inbound)
-        return response if isinstance(response, bytes) else await response
+        return submitted if isinstance(submitted, bytes) else await _wait(submitted, future)
 
     def _static_response(self, inbound: Inbound) -> bytes:
         """Return the response to a method with a fixed result; raises ProtocolError."""

@@ -221,7 +221,6 @@ class Application:
         return snapshot
 
     def snapshot(self) -> bytes:
-        """Return the counters of this process, for its siblings."""
         return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
 
     def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":

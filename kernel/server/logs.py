@@ -38,8 +38,6 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Level, message and fields as text."""
-
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, object] = getattr(record, "fields", {})
         return " ".join([super().format(record), *(f"{name}={one_word(str(value))}" for name, value in fields.items())])

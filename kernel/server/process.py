@@ -117,7 +117,6 @@ class IdleTimer:
         self._since = clock()
 
     def expired(self) -> bool:
-        """Return whether the time has passed; called several times a second."""
         now = self._clock()
         if self._state.total_requests != self._answered:
             self._answered = self._state.total_requests

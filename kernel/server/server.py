@@ -109,7 +109,6 @@ class Server(uvicorn.Server):
         self._connecting: set[asyncio.Future[Any]] = set()
 
     async def startup(self, sockets: Any = None) -> None:
-        """Starts to listen, then opens the kernel in a thread."""
         worker, loop = self._worker, asyncio.get_running_loop()
         if worker is not None:
             worker.take_signals()

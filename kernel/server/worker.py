@@ -120,7 +120,6 @@ class Worker:
         self._unlock(zlib.crc32(tenant.encode()))
 
     def keep(self, text: bytes) -> None:
-        """Keeps the counters of this worker, for the worker that takes its place."""
         assert sys.platform != "win32"
         os.pwrite(self._shared.kept[self.number].fileno(), _KEPT.pack(len(text), zlib.crc32(text)) + text, 0)
 
@@ -170,7 +169,6 @@ class Worker:
         self._receive()
 
     def count(self, connections: int) -> None:
-        """Publishes how many connections there are; called several times a second."""
         self._shared.set_connections(self.number, connections)
 
     def _accept_one(self, loop: AbstractEventLoop, listener: socket.socket) -> None:
