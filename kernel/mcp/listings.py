@@ -9,6 +9,7 @@ from kernel.calls.dialect import Dialect
 from kernel.calls.resources import Prompt, Resource, ResourceTemplate
 from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Tool
+from kernel.core.config import VERSION
 from kernel.mcp import skills
 from kernel.mcp.messages import Object
 from kernel.mcp.protocol import (
@@ -50,14 +51,13 @@ class ResultTails(NamedTuple):
     asking: bytes
 
 
-def server_info(version: str) -> Object:
-    return {"name": NAME, "title": "Quipu", "version": version}
+SERVER: Object = {"name": NAME, "title": "Quipu", "version": VERSION}
 
 
-def result_tails(era: Era, version: str) -> ResultTails:
+def result_tails(era: Era) -> ResultTails:
     """Return the tails of an era: the modern ones add the result type and `serverInfo`, the legacy ones nothing."""
-    plain, fresh, fixed = (_tail(era, version, cache) for cache in ("", "fresh", "static"))
-    return ResultTails(plain, fresh, fixed, _tail(era, version, "", "input_required"))
+    plain, fresh, fixed = (_tail(era, cache) for cache in ("", "fresh", "static"))
+    return ResultTails(plain, fresh, fixed, _tail(era, "", "input_required"))
 
 
 def close(result: Object, tail: bytes) -> bytes:
@@ -67,16 +67,14 @@ def close(result: Object, tail: bytes) -> bytes:
 
 
 def static_results(
-    era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
+    era: Era, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
 ) -> Mapping[str, bytes]:
     """Return the encoded results by method that are the same for every caller with the same grant."""
-    tail = _tail(era, version, cache)
+    tail = _tail(era, cache)
     served = capabilities(tools, dialects)
     entry = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, tail)}
     if era is LEGACY:
-        entry |= {
-            name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
-        }
+        entry |= {name: close({}, _tail(era, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)}
     else:
         # A request of this era asks for log messages by itself: there is no capability to declare.
         declared = {name: value for name, value in served.items() if name != "logging"}
@@ -96,13 +94,13 @@ def static_results(
     return entry
 
 
-def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
+def handshakes(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
     """Return the result of `initialize` by requested version; any other version gets the one of COUNTER_OFFER."""
     offered = capabilities(tools, dialects)
     if "resources" in offered:
         offered["resources"] = {"subscribe": True}
-    shared = {"capabilities": offered, "serverInfo": server_info(version), **_instructions(tools, dialects)}
-    plain = _tail(LEGACY, version, "")
+    shared = {"capabilities": offered, "serverInfo": SERVER, **_instructions(tools, dialects)}
+    plain = _tail(LEGACY, "")
     assert COUNTER_OFFER in HANDSHAKE_VERSIONS
     return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}
 
@@ -184,8 +182,8 @@ def _instructions(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
     return {"instructions": "\n\n".join([" ".join(when), *about])} if about else {}
 
 
-def _tail(era: Era, version: str, cache: Cache, kind: str = "complete") -> bytes:
+def _tail(era: Era, cache: Cache, kind: str = "complete") -> bytes:
     if era is LEGACY:
         return b"}}"
-    end = {"resultType": kind, **CACHES[cache], "_meta": {SERVER_KEY: server_info(version)}}
+    end = {"resultType": kind, **CACHES[cache], "_meta": {SERVER_KEY: SERVER}}
     return b"," + msgspec.json.encode(end)[1:] + b"}"

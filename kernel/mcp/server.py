@@ -59,7 +59,6 @@ class Service:
         entries: Mapping[str, ToolEntry],
         dialects: Sequence[Dialect],
         *,
-        version: str,
         tools: ToolProfile = "all",
         seal_key: bytes,
         grant: Grant = FULL_ACCESS,
@@ -72,20 +71,20 @@ class Service:
         served = [tool for tool in served if entries[tool.name].visible_to(grant)]
         capabilities = listings.capabilities(served, dialects)
         self.subscribable = listings.subscribable(dialects)
-        self.server = listings.server_info(version)
+        self.server = listings.SERVER
         self._listens = METHODS[LISTEN].needs in capabilities
         self._elicitation = Elicitation(seal_key)
         self._resources = ResourceMethods(dialects, self._elicitation.interaction)
         self._methods = self._resources.offered(capabilities)
         cache = "own" if grant.by_key else "static"
         self._static_results = {
-            era.name: listings.static_results(era, version, served, dialects, cache) for era in (LEGACY, MODERN)
+            era.name: listings.static_results(era, served, dialects, cache) for era in (LEGACY, MODERN)
         }
-        self._tails = {era.name: listings.result_tails(era, version) for era in (LEGACY, MODERN)}
+        self._tails = {era.name: listings.result_tails(era) for era in (LEGACY, MODERN)}
         self._call_tails = {
             name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._tails.items()
         }
-        self._handshakes = listings.handshakes(version, served, dialects)
+        self._handshakes = listings.handshakes(served, dialects)
 
     def is_interactive(self, inbound: Inbound) -> bool:
         """Return whether the handler may report progress, log or request input before it answers."""

@@ -143,13 +143,13 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
     return in_database(config, context)
 
 
-def select_dialects(names: tuple[str, ...], available: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
+def select_dialects(names: tuple[str, ...]) -> tuple[Dialect, ...]:
     """Return the dialects of these names, or all of them for none; raises Fault("invalid") for an unknown name."""
-    by_name = {dialect.name: dialect for dialect in available}
+    by_name = {dialect.name: dialect for dialect in DIALECTS}
     for name in names:
         if name not in by_name:
             raise Fault("invalid", f"There is no dialect {name}: choose from {', '.join(by_name)}")
-    return tuple(by_name[name] for name in names) if names else available
+    return tuple(by_name[name] for name in names) if names else DIALECTS
 
 
 class Places(NamedTuple):
@@ -311,10 +311,10 @@ def require_database(config: Config) -> None:
         raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
 
 
-def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Folder]:
+def folders_of(config: Config, shared: StoreContext) -> list[Folder]:
     return [
         Folder(dialect.name, *folder)
-        for dialect in dialects
+        for dialect in DIALECTS
         if dialect.files.folders is not None
         for folder in dialect.files.folders(shared.settings, config.home.absolute())
     ]

@@ -383,7 +383,6 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
     return Service(
         kernel.dispatch.tools,
         dialects,
-        version=VERSION,
         tools=tools,
         seal_key=kernel.seal_key,
         grant=grant,

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kernel.core.config import VERSION
 from kernel.mcp import protocol
 
 MODERN = protocol.MODERN_VERSIONS[0]
@@ -17,7 +18,7 @@ ACCEPT: Header = ("accept", "application/json, text/event-stream")
 BASIC = (HOST, JSON, ACCEPT)
 CLIENT = {"name": "tester", "version": "1"}
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "quipu", "title": "Quipu", "version": "1.2.3"}}
+SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "quipu", "title": "Quipu", "version": VERSION}}
 
 
 class Answer(NamedTuple):

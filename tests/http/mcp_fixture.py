@@ -45,7 +45,6 @@ from kernel.store.engine import Database
 from kernel.store.store import Store
 from tests.postgres.stores import placed
 
-VERSION = "1.2.3"
 KEY = b"the key of the fixture"
 LIMITS = Limits(body=300_000)
 SHORT = Hints(title="Echo", short=True)
@@ -336,7 +335,7 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
 
 
 def service(dispatch: Dispatch, tools: ToolProfile = "all", reach: Grant = FULL_ACCESS) -> Service:
-    return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, grant=reach)
+    return Service(dispatch.tools, dispatch.dialects, tools=tools, seal_key=KEY, grant=reach)
 
 
 def unlocked(dispatch: Dispatch) -> AccessControl:

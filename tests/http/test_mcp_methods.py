@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kernel.core.config import VERSION
 from kernel.core.ids import utc_now
 from kernel.mcp import elicitation, protocol
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
@@ -28,7 +29,7 @@ from tests.http.http_requests import (
 )
 from tests.http.mcp_fixture import FIRST, SECOND, Served
 
-SERVER = {"name": "quipu", "title": "Quipu", "version": "1.2.3"}
+SERVER = {"name": "quipu", "title": "Quipu", "version": VERSION}
 ABOUT = "\n\n".join([f"{WHEN_TO_RECALL} {WHEN_TO_STORE}", "first: The first of two.", "second: The second of two."])
 OFFERED = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 STATIC = {"ttlMs": 3_600_000, "cacheScope": "public"}
