@@ -273,9 +273,10 @@ def open_message(body: bytes, limits: Limits) -> Message:
     try:
         if not body.isascii():
             body.decode()  # the decoder does not check the encoding of raw fields
-        return _decode_call(body)
-    except msgspec.ValidationError:
-        return _open_other(body)
+        try:
+            return _decode_call(body)
+        except msgspec.ValidationError:
+            return _open_other(body)
     except _UNREADABLE:
         text = whole_characters(body)
         if text != body:
@@ -284,13 +285,12 @@ def open_message(body: bytes, limits: Limits) -> Message:
 
 
 def _open_other(body: bytes) -> Envelope:
+    """Return any other message; raises ProtocolError, and what the decoder raises for no JSON."""
     for kind in (Envelope, Raw):  # Raw accepts all JSON, which separates a wrong shape from a parse error
         try:
             message = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError:
             continue
-        except _UNREADABLE:
-            raise ProtocolError(protocol.PARSE_ERROR, "Parse error") from None
         if isinstance(message, Envelope):
             return message
     raise ProtocolError(protocol.INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")

@@ -109,6 +109,7 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
         (message("ping", {"_meta": meta()}), error(-32601, "Method not found")),
         (call("echo", text="hi"), echoed("hi")),
         (call("echo", text="half \ud83d"), echoed("half \ufffd")),
+        (message("ping", {"half": "\ud83d"}), result()),
         (
             message("tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()}),
             complete(**text("hi", structuredContent={"text": "hi"})),
