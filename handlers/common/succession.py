@@ -8,7 +8,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 from calendar import month_name
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import dropwhile, pairwise
+from itertools import dropwhile, pairwise, takewhile
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -27,8 +27,17 @@ _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which dec
 _ADVERB, _VERBS = "ly", "ed"  # their endings
 _PAST = frozenset("became gave left quit sold took went".split())
 _RECENT = frozenset("current last latest new newest next revised since today updated yesterday".split())
-_DETERMINERS = frozenset("a an her his my our the their your".split())
+_DETERMINERS = frozenset(
+    """a an her his my our the their your das der die ein eine mein meine unser unsere la le les ma mes mon nos notre un
+    une el las los mi mis nuestra nuestro una""".split()
+)
 _QUALIFIERS = frozenset("at during for in on to".split())
+# What follows these in an aside, as "in fact" and "for the record": such a statement is of no case.
+_ASIDES = frozenset(
+    "clear exact fact honest moment now precise present reality record reflection thought truth".split()
+)
+_MOST_ASIDE = 3  # words of an aside after the first
+_ALSO = frozenset("also another anche auch aussi también também too".split())
 _MONTHS = frozenset(name.lower() for name in month_name)
 _NEAR = 0.8  # of the score of a hit
 _MOST_BETWEEN = 4  # words, from a noun to the verb
@@ -40,33 +49,38 @@ _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
 )
 _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
-_TURN = regex(r"[^\W\d_]+: ")  # of a conversation, in which answers follow each other
+_LABEL = regex(
+    "[^\\W\\d_]+[ \u00a0\u202f]?: "
+)  # of a turn of a conversation, in which answers follow each other, or "Correction"
+_HYPHENATED = regex(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = frozenset(
     """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost
-    costs current currently date deploy deployed deploys drink drinks drive drives eat eats end ends expire expires
-    favorite favourite get gets give given go goes happen happens has have held hold holds host hosted hosts keep
-    keeps kept lead leads like likes live lives located long made make makes many meet meets migrate migrated move
-    moved moves much name named need needs now number often own owns paid pay pays place planned play plays prefer
-    prefers price put reach rename renamed replace replaced replaces run running runs say says scheduled sit sits
-    sleep sleeps speak speaks start starts stay stays store stored supposed switch switched switches take takes talk
-    talks time today transferred travel travels use used uses using value version visit wear wears work works write
+    costs current currently date deploy deployed deploys done drink drinks drive drives eat eats end ends expire expires
+    favorite favourite get gets give given go goes handle handled handles happen happens has have held hold holds host
+    hosted hosts keep keeps kept lead leads like likes live lives located long made make makes many meet meets migrate
+    migrated move moved moves much name named need needs now number often own owns paid pay pays place planned play
+    plays prefer prefers price put reach rename renamed replace replaced replaces run running runs say says scheduled
+    sit sits sleep sleeps speak speaks start starts stay stays store stored supposed switch switched switches take takes
+    talk talks time today transferred travel travels use used uses using value version visit wear wears work works write
     written""".split()
 )
 
 
 class _Statement(NamedTuple):
-    """A short hit, all its words, its content words in order and without numbers, those of the question's subjects that
-    it holds, and its share of a value that the question names.
+    """A short hit, without its label, all its words, its content words in order and without numbers, those of the
+    question's subjects that it holds, those that have a hyphen, and its share of a value that the question names.
     """
 
     item: ScoredDocument
     text: str
+    is_labelled: bool
     spoken: list[str]
     sequence: tuple[str, ...]
     forms: dict[str, str]  # of the content words, by their stems
     words: frozenset[str]
     subjects: frozenset[str]
+    hyphenated: frozenset[str]
     value: float | None
 
 
@@ -88,13 +102,16 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     """
     sequence = [*items]
     texts = [_statement_text(item.document.text) for item in sequence[:_COMPARED]]
-    if sum(map(bool, texts)) <= 1:
+    if sum(map(bool, texts)) <= 1 or all(map(_LABEL.match, filter(None, texts))):
         return sequence
     subjects = {stem for stem, word in _content_words(tx, question).items() if word not in _RELATIONS}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
     values = index.named_values(question)
-    statements = [_statement(tx, item, text, subjects, values) for item, text in zip(sequence, texts, strict=False)]
+    asked = _without_hyphens(question)
+    statements = [
+        _statement(tx, item, text, subjects, asked, values) for item, text in zip(sequence, texts, strict=False)
+    ]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
 
@@ -135,7 +152,7 @@ def _allow(
 
     `listed` holds by document whether it is in one: each is looked at once, and only if a rule would move it.
     """
-    if not rule(better, other):
+    if (better.is_labelled and other.is_labelled) or not rule(better, other):
         return False
     for statement in (better, other):
         doc = statement.item.document.doc
@@ -158,17 +175,19 @@ def _is_in_list(every: Sequence[_Statement], statement: _Statement) -> bool:
 def _statement_text(text: str) -> str:
     """Return the line that states something; a name or path may stand above it. Empty for other texts."""
     lines = text.strip().splitlines() if len(text) <= _MOST_CHARS else []
-    if not lines or len(lines) > _LINES or "?" in text or _TURN.match(lines[-1]):
+    if not lines or len(lines) > _LINES or "?" in text:
         return ""
     return lines[-1]
 
 
 def _statement(
-    tx: Tx, item: ScoredDocument, text: str, subjects: set[str], values: index.NamedValues | None
+    tx: Tx, item: ScoredDocument, text: str, subjects: set[str], asked: str, values: index.NamedValues | None
 ) -> _Statement | None:
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
     if not text or not subjects or not _may_be_about(text, subjects):
         return None
+    label = _LABEL.match(text)
+    text = text[label.end() :] if label else text
     forms = _content_words(tx, text)
     numbers = _NUMBER.findall(text)  # 2 is none of 2.35
     words = frozenset([stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers)])
@@ -177,7 +196,13 @@ def _statement(
         return None
     value = values.share(text, str.isspace) if values else None
     spoken = [*_WORD.findall(_POSSESSIVE.sub("", text.lower())), "", ""]
-    return _Statement(item, text, spoken, tuple(forms), forms, words, about, value)
+    hyphenated = _HYPHENATED.findall(text) if "-" in text else ()
+    names = frozenset(name for name in map(_without_hyphens, hyphenated) if name in asked)
+    return _Statement(item, text, label is not None, spoken, tuple(forms), forms, words, about, names, value)
+
+
+def _without_hyphens(text: str) -> str:
+    return text.lower().replace("-", " ")
 
 
 def _content_words(tx: Tx, text: str) -> dict[str, str]:
@@ -231,8 +256,11 @@ def _places(words: Sequence[str], name: str) -> list[int]:
 
 def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     """Return whether two statements have one form and differ at both ends, as "The Berlin office opens at 8" and "The
-    Paris office opens at 9" do: another subject with another value.
+    Paris office opens at 9" do: another subject with another value; or in a word such as check-in, which is asked for.
     """
+    text = _without_hyphens(newer.text) if older.hyphenated else ""
+    if not all(name in text for name in older.hyphenated):
+        return True
     if len(newer.sequence) != len(older.sequence):
         return False
     pairs = zip(newer.sequence, older.sequence, strict=True)
@@ -246,10 +274,12 @@ def _are_acronyms(newer: _Statement, older: _Statement, stem: str) -> bool:
 
 
 def _names_another(newer: _Statement, older: _Statement) -> bool:
-    """Return whether the newer statement is about another thing: it is of a case or of how to do something, a subject
-    is part of another name in it, or it is what the older is not, as in "to Oslo" and "from Oslo".
+    """Return whether the newer statement is about another thing: it adds to the older, is of a case or of how to do
+    something, a subject is part of another name in it, or it is what the older is not: "to Oslo" and "from Oslo".
     """
     first, last = newer.spoken, older.spoken
+    if not _ALSO.isdisjoint(first):
+        return True
     if first[0] != last[0] and (_is_qualified(first) or _is_qualified(last)):
         return True
     return _is_about_part(newer, older) or any(_is_opposite(*pair) for _, *pair in _mentions(newer, older))
@@ -260,7 +290,9 @@ def _is_about_part(newer: _Statement, older: _Statement) -> bool:
     was made in 1890" and "The cello case was made in 2015", "Ann's brother", or "the spare pump".
     """
     return any(
-        _is_modified(newer, older, mention, bare) or _is_compound(newer, older, subject, mention, bare)
+        _is_modified(newer, older, mention, bare)
+        or _is_of(newer, older, mention, bare)
+        or _is_compound(newer, older, subject, mention, bare)
         for subject, mention, bare in _mentions(newer, older)
     )
 
@@ -282,7 +314,9 @@ def _mention(words: list[str], form: str) -> _Mention:
 
 def _is_qualified(words: list[str]) -> bool:
     """Return whether a statement is about a case, as "On Sundays", or about how to do something, not about a date."""
-    return words[0] in _QUALIFIERS and not words[1][:1].isdigit() and words[1] not in _MONTHS
+    if words[0] not in _QUALIFIERS or words[1][:1].isdigit() or words[1] in _MONTHS:
+        return False
+    return _ASIDES.isdisjoint(words[1 : _MOST_ASIDE + 1])
 
 
 def _is_opposite(newer: _Mention, older: _Mention) -> bool:
@@ -301,8 +335,18 @@ def _is_modified(newer: _Statement, older: _Statement, mention: _Mention, bare: 
     if not _DETERMINERS.issuperset(bare.before):
         return False
     before = mention.before[mention.before[:1] != [] and mention.before[0] in _DETERMINERS :]
-    is_name = not any(map(_is_particle, before)) and _RECENT.isdisjoint(before)
+    is_name = {*newer.forms.values()}.issuperset(before) and _RECENT.isdisjoint(before)
     return is_name and any(_is_own_noun(newer, older, word) for word in before)
+
+
+def _is_of(newer: _Statement, older: _Statement, mention: _Mention, bare: _Mention) -> bool:
+    """Return whether the subject that begins the older statement follows a noun, as in "The neck of the guitar"."""
+    if not _DETERMINERS.issuperset(bare.before) or mention.before[:1] == [] or mention.before[0] not in _DETERMINERS:
+        return False
+    content = {*newer.forms.values()}
+    nouns = [*takewhile(content.__contains__, mention.before[1:])]
+    between = mention.before[len(nouns) + 1 :]
+    return bool(nouns and between) and content.isdisjoint(between) and _is_own_noun(newer, older, nouns[-1])
 
 
 def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _Mention, bare: _Mention) -> bool:

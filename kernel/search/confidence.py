@@ -42,7 +42,8 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
     if unread.all():
         return _logistic(WORDS_BIAS + WORDS * _words(matches))
-    query, is_word = matches.query, _is_word(matches.query.text)
+    query = matches.query
+    is_word = len(query.text.split()) == 1 and not pair_terms(query.text)
     pool = ~np.isnan(matches.near)
     # The likeness of a single word to other languages is chance if the vocabulary has only pieces of it.
     if languages is None or is_word:
@@ -83,10 +84,6 @@ def _filled(shares: Floats) -> Floats:
 
 def _words(matches: Candidates) -> Floats:
     return np.clip(np.fmax(matches.words, 0.0) / max(matches.query.information, 1e-9), 0.0, _MOST_WORDS)
-
-
-def _is_word(query: str) -> bool:
-    return len(query.split()) == 1 and not pair_terms(query)
 
 
 def verdict(strength: float) -> Verdict:

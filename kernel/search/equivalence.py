@@ -33,7 +33,7 @@ _NEGATIONS = frozenset(
     без никогда ні немає ніколи δεν δε μην χωρίς ποτέ لا ليس ليست لم لن غير بدون לא אין בלי מעולם नहीं नही मत बिना 안 못
     không chưa""".split()
 )
-_NEGATED = regex(r"n['’]t\b|ません|ない|なかった|않|없|아니|不|没|沒|無|无|未|ไม่")
+_NEGATED = regex(r"n['’]t\b|n(?<![^\W_]n)['’](?=[^\W_])|ません|ない|なかった|않|없|아니|不|没|沒|無|无|未|ไม่")
 
 
 class _Names(NamedTuple):
@@ -146,11 +146,8 @@ def _differ_in_numbers(left: str, right: str) -> bool:
 
 def _numbers(text: str) -> frozenset[int]:
     words = (_NUMBERS[word] for word in _WORD.findall(text.lower()) if word in _NUMBERS)
-    return frozenset((*map(_number, _DIGITS.findall(text)), *words))
-
-
-def _number(digits: str) -> int:
-    return int(digits[-18:])  # longer numbers mostly differ at their end
+    # Longer numbers mostly differ at their end.
+    return frozenset((*(int(digits[-18:]) for digits in _DIGITS.findall(text)), *words))
 
 
 def _differ_in_names(left: str, right: str) -> bool:

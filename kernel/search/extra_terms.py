@@ -117,7 +117,8 @@ def query_terms(text: str, tokenize: Tokenize, *, spelled_otherwise: bool = True
     # Without numbers: 8, of utf8, is in many texts that are about something else.
     parts = (part for part in chain(name_parts(text), name_parts(beside)) if not part.isdigit())
     stems, stop_words = word_forms.query_forms(_without_points(text))
-    digests = _digests(text)
+    digests = [name for name in dict.fromkeys(_DIGEST.findall(text.lower())) if not (name.isdigit() or name.isalpha())]
+    digests = digests[:_MAX_DIGESTS]
     beginnings = [digest[:length] for digest in digests if len(digest) > _SHORT[-1] for length in _SHORT]
     further = (
         *_whole_words(text),
@@ -138,7 +139,9 @@ def other_spellings(text: str) -> list[str]:
     """Return names such as node-fetch in one word, and further words by which a number or a date is found."""
     value = value_of(text) or named_values(text)
     joined = (_NOT_IN_WORDS.sub("", name) for name in _PARTED.findall(text))
-    return [*(value.words if value and not value.parts else ()), *joined]
+    words = text.lower().split()
+    compound = ["".join(words)] if len(words) == 2 and all(map(str.isalpha, words)) else []
+    return [*(value.words if value and not value.parts else ()), *joined, *compound]
 
 
 def pair_terms(text: str) -> list[Term]:
@@ -162,11 +165,6 @@ def _whole_numbers(text: str) -> list[str]:
         return []
     numbers = chain.from_iterable(map(_GROUPED.findall, filter(_MARKED.search, distinct_words(text))))
     return [*dict.fromkeys(_NO_DIGIT.sub("", number) for number in numbers)]
-
-
-def _digests(text: str) -> list[str]:
-    digests = dict.fromkeys(_DIGEST.findall(text.lower()))
-    return [digest for digest in digests if not digest.isdigit() and not digest.isalpha()][:_MAX_DIGESTS]
 
 
 def _parts(name: str) -> Iterator[str]:

@@ -180,12 +180,12 @@ def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
     """For each text the share of the query's terms that it holds, in [0, 1]; 0 for a query without terms."""
     # A run without blanks counts by its pairs only: as one word it would hardly ever be in a text.
     pairs = {term.stem for term in pair_terms(query)}
-    stems = pairs | {term.stem for term in _terms(tx, query) if not pair_terms(term.surface)}
+    stems = pairs | {term.stem for term in _terms(tx, query) if not (term.derived or pair_terms(term.surface))}
     shares: list[float] = []
     for text in texts:
         text_stems = set(_stems(tx, text) + _stems(tx, indexed_words(text)))
-        matches = sum(stem in text_stems or (stem in pairs and _has_prefix(stem, text_stems)) for stem in stems)
-        shares.append(matches / len(stems) if stems else 0.0)
+        begun = {stem for stem in pairs if any(word.startswith(stem) for word in text_stems)}
+        shares.append(len(stems & (text_stems | begun)) / max(len(stems), 1))
     return shares
 
 
@@ -312,8 +312,12 @@ def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Ter
 
 def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> Mapping[str, Sequence[Near]]:
     """For each word that looks misspelt the words of the index that are near."""
-    if tx.is_limited or all(map(frequency.get, (term.stem for term in terms))):
+    if tx.is_limited:
         return {}  # the words of the index are those of every place
+    if len(terms) == 3 and terms[2].derived and (docs := frequency.get(terms[2].stem)):  # two words for one
+        return {f"{terms[0].surface} {terms[1].surface}": [Near(terms[2].stem, terms[2].surface, docs)]}
+    if all(map(frequency.get, (term.stem for term in terms))):
+        return {}
     words = [term.surface for term in misspelt(terms, frequency, knows_word(tx))[:MAX_WORDS]]
     cache: SearchCache = tx.context.search_cache
     find = partial(near_words, stems=partial(_stems, tx), count=partial(_count, tx))
@@ -333,7 +337,3 @@ def _terms(tx: Tx, text: str) -> list[Term]:
 
 def _stems(tx: Tx, text: str) -> list[str]:
     return [token[2] for token in tx.tokenize(text.replace("\0", " "))] if text else []
-
-
-def _has_prefix(prefix: str, words: Iterable[str]) -> bool:
-    return any(word.startswith(prefix) for word in words)

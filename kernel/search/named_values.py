@@ -20,9 +20,9 @@ _NAMED = regex(
 )
 _TIME = regex(r"(?<![\d:.])0?(\d{1,2}):(\d\d)(?![\d:])")
 _YEAR = regex(r"(?:19|20)\d\d")
-_VERSION = regex(r"(?<![\w.,])\d+(?:\.\d+){2,3}(?![\w,]|\.\d)")
-_VAGUE = regex(r"\d{1,2}|(?:19|20)\d\d|\d+(?:s|[^\W\d_]{2,})|\d{1,2}\.\d")  # counts, years, units
-_ROOM = regex(r"\d{1,3}[^\W\d_]")
+_VERSION = regex(r"(?<![\w.,])\d+(?:\.\d+){1,3}(?![\w,]|\.\d)")
+_VAGUE = regex(r"\d{1,2}|(?:19|20)\d\d|\d+(?:s|[^\W\d_]{2,})")  # counts, years, units
+_AFTER_NAME = regex(r"\d{1,3}[^\W\d_]|\d{1,2}\.\d")  # room 12a, version 3.2, but not in 2.5 hours
 _NUMBERS = regex(r"\d+")
 _APART = {" ", ". ", ": "}  # a word before a number, not the beginning of an id
 _BETWEEN = "-_ #:."
@@ -55,7 +55,7 @@ class NamedValues(NamedTuple):
                 yield _YEAR.search(text) and days_of(text)
             elif value.digest:
                 yield DIGEST.search(text)
-            elif value.words[0].count(".") > 1:
+            elif "." in value.words[0]:
                 yield _VERSION.search(text)
         for head in self.heads:
             yield _is_before_a_number(head, text)
@@ -100,7 +100,7 @@ def _value(head: str, between: str, name: str) -> Value | None:
     """Return the value of a name after a word, or of both if they are an id; None for counts, years and units."""
     if head and between not in _APART and (len(name) > 1 or between):
         return value_of(f"{head}{between}{name}")
-    if _VAGUE.fullmatch(name) or (_ROOM.fullmatch(name) and head in STOP_WORDS):
+    if _VAGUE.fullmatch(name) or (_AFTER_NAME.fullmatch(name) and (not head or head in STOP_WORDS)):
         return None
     return value_of(name)
 

@@ -37,6 +37,8 @@ DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
 _WITH_NUMBER = regex(r"[^\W\d_]{2,40}+(?: (v?\d[-.\w]{0,40}|[0-9a-f]{7,64})|(\d{1,2}(?:\.\d{1,4}){0,3}))")
 _NUMBER = regex(r"(?<![^\W_])[^\W_]*\d[^\W_]*(?:\.\d+)*")
 _BETWEEN = regex(r"[-_ ()+]+")
+_ORDINAL = regex(r"(?:st|nd|rd|th)(?<=\d\w\w)(?![^\W_])")
+_LEAST_PHONE = 9  # digits of a telephone number, which has a zero in its country, one to three digits elsewhere
 _DIGIT = regex(r"\d")
 _NOT_DIGITS = regex(r"\D+")
 _LONG_WORD = regex(r"[^\W\d_]{6,60}")
@@ -74,7 +76,8 @@ class Value(NamedTuple):
             return 1.0
         if any(not self.days.isdisjoint(days_of(part)) for part in self._around_years(text)):
             return 1.0
-        if self.digest and any(map(self._is_same_digest, DIGEST.findall(text))):
+        digests = DIGEST.findall(text) if self.digest else ()
+        if any(digest.startswith(self.digest) or self.digest.startswith(digest) for digest in digests):
             return 1.0
         if self.parts:
             is_part = any(part in text for part in self.parts) and any(
@@ -99,9 +102,6 @@ class Value(NamedTuple):
                 part = part if at <= _AROUND_YEAR else part.lstrip(string.digits)  # a number that is cut is another
                 yield part if at + _AROUND_YEAR >= len(text) else part.rstrip(string.digits)
                 at = text.find(year, at + 1)
-
-    def _is_same_digest(self, digest: str) -> bool:
-        return digest.startswith(self.digest) or self.digest.startswith(digest)
 
     def _is_part(self, word: str) -> bool:
         places = ((part, word.rfind(part)) for part in self.parts)
@@ -144,7 +144,9 @@ def value_of(query: str) -> Value | None:
     sizes = range(2, len(name) - 1) if not digest and len(name) >= _LEAST_GROUPED else ()
     pieces = (piece for size in sizes for piece in (name[:size], name[size:]) if piece.isalnum())
     number = (numbered[1] or numbered[2]).removeprefix("v") if numbered else None
-    return Value(_written(name), digest=digest, words=(name, *pieces), number=number)
+    at_home = [f"0{name[size:]}" for size in (1, 2, 3)] if text[0] == "+" and len(name) >= _LEAST_PHONE else []
+    written = re.compile("|".join(_written(form).pattern for form in (name, *at_home)))
+    return Value(written, digest=digest, words=(name, *pieces), number=number)
 
 
 def _written(name: str) -> re.Pattern[str]:
@@ -153,7 +155,9 @@ def _written(name: str) -> re.Pattern[str]:
     has_point, is_long = "." in name, len(name) >= _LEAST_GROUPED
     apart = "[-_ ]?" if has_point else "[-_ .]{0,2}" if name.isalpha() else "[-_ ()]{0,2}" if is_long else "[-_]?"
     first, *rest = map(re.escape, name)
-    if name[0].isdigit():
+    if first == "0" and len(name) >= _LEAST_PHONE:
+        first = r"(?:(?<![^\W_])(?<!\d[.,])|(?<=\+\d\d))0?"
+    elif name[0].isdigit():
         first = rf"(?<![^\W_])(?<!\d[.,])(?:v\.? ?)?{first}"
     else:
         first += rf"(?<![^\W_]{first})(?<!\d[.,]{first})"
@@ -175,5 +179,6 @@ def days_of(text: str) -> set[Day]:
 
 
 def _plain(text: str) -> str:
-    """Return a text with numbers in one form: without the marks between thousands, and with a decimal point."""
+    """Return a text with numbers in one form: without the marks between thousands and endings, with a decimal point."""
+    text = _ORDINAL.sub("", text)
     return _DECIMAL.sub(".", _GROUPED.sub(lambda number: _NOT_DIGITS.sub("", number[0]), text))

@@ -85,6 +85,9 @@ def seems_to_contradict(newer: str, older: str) -> bool:
     """Return whether a statement seems to say another thing than an older of the same subject: another value, number,
     name or date, that it moved away from the older value, or that it denies the other.
     """
+    if ": " in newer and ": " in older:  # parts of a list
+        return False
+    newer, older = _without_label(newer), _without_label(older)
     new, old = _statement(newer), _statement(older)
     if new is None or old is None or new.words == old.words:
         return False
@@ -105,7 +108,8 @@ def _differ_twice(newer: list[str], older: list[str]) -> bool:
 
 
 def _statement(text: str) -> _Statement | None:
-    """Return the parts of a short statement; None for other texts."""
+    """Return the parts of a short statement, without a label; None for other texts."""
+    text = _without_label(text)
     if len(text) > _MOST_CHARS or ": " in text:  # of a list
         return None
     spelled = _WORD.findall(text)
@@ -115,6 +119,11 @@ def _statement(text: str) -> _Statement | None:
     content = [word for word in words if word not in STOP_WORDS and not word.isdecimal()]
     frame = [word for word in spelled if word.islower()]
     return _Statement(words, content, frame) if content else None
+
+
+def _without_label(text: str) -> str:
+    label, _, rest = text.partition(": ")
+    return rest if rest and label.isalpha() else text
 
 
 def _noted(statement: _Statement) -> tuple[int, ...]:

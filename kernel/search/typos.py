@@ -34,8 +34,9 @@ class Near(NamedTuple):
 
 def misspelt(terms: Sequence[Term], frequency: Mapping[str, int], knows: Callable[[str], bool]) -> list[Term]:
     """Return the terms that no document holds; `knows` tells words that are spelt right all the same."""
-    unseen = (term for term in terms if not (frequency.get(term.stem) or term.derived))
-    return [term for term in unseen if _is_word(term) and not knows(term.surface)]
+    unseen = (term for term in terms if not (frequency.get(term.stem) or term.derived or term.prefix))
+    words = (term for term in unseen if _MIN_LENGTH <= len(term.surface) <= _MAX_LENGTH and term.surface.isalpha())
+    return [term for term in words if not knows(term.surface)]
 
 
 def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
@@ -86,7 +87,3 @@ def one_edit_away(word: str) -> set[str]:
     changes = {begin + letter + end[1:] for begin, end in splits if end for letter in letters}
     longer = {begin + letter + end for begin, end in splits for letter in letters}
     return (swaps | shorter | changes | longer) - {word}
-
-
-def _is_word(term: Term) -> bool:
-    return _MIN_LENGTH <= len(term.surface) <= _MAX_LENGTH and term.surface.isalpha() and not term.prefix

@@ -6,7 +6,7 @@ FTS5's porter tokenizer stems English. A script other than Latin tells the langu
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -107,16 +107,8 @@ def subject_of(text: str) -> str:
     plain = text if text.isascii() else _KOREAN_FUNCTION_WORDS.sub(" ", CJK_FUNCTION_WORDS.sub(" ", text))
     plain = _ELISION.sub(" ", plain) if foreign else plain
     words = [(word, word.strip(_AROUND_WORDS).lower()) for word in plain.split()]
-    return (
-        " ".join(
-            [word for word, bare in words if bare not in STOP_WORDS and not (foreign and _is_among(foreign, bare))]
-        )
-        or text
-    )
-
-
-def _is_among(stop_words: Container[str], word: str) -> bool:
-    return word in stop_words or (not word.isascii() and private(word) in stop_words)
+    left = [(word, bare) for word, bare in words if bare not in STOP_WORDS and bare not in foreign]
+    return " ".join([word for word, bare in left if bare.isascii() or private(bare) not in foreign]) or text
 
 
 def as_written(word: str) -> str:

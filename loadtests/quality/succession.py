@@ -5,7 +5,8 @@ answers, and the newer one is about another subject. succession.txt was in sight
 of its lines was for choosing. changes.txt was written after the rule, by wordings; corrections.txt after that, in other
 domains and languages: its first half was judged once, then the rules were mended, and its second half was judged once.
 Of subjects.txt, written after those, every second line was for choosing; counts and texts of the others were seen while
-the rules were mended. domains.txt was judged once, by what failed the rules were mended again.
+the rules were mended. domains.txt was judged once, by what failed the rules were mended again. everyday.txt is the half
+of a set that was judged once, after the rules were mended by the other half.
 """
 
 import tempfile
@@ -23,6 +24,7 @@ _SETS = (
     ("subjects.txt", ("choosing", "judging")),
     ("qualified.txt", ("choosing",)),
     ("domains.txt", ("judging",)),
+    ("everyday.txt", ("judging",)),
 )
 
 

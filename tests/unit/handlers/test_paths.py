@@ -62,6 +62,8 @@ def refused(reply: Reply, code: str) -> str:
         ("Deploys run on Friday", "Deploys never run on Friday"),
         ("CI runs on Jenkins.", "We moved CI from Jenkins to GitHub Actions."),
         ("Ann leads the review board.", "Bob leads the review board."),
+        ("The gala is in Bonn.", "Update: the gala is in Trier."),
+        ("Le bureau est ouvert le samedi.", "Le bureau n'est plus ouvert le samedi."),
     ],
 )
 def test_a_write_names_the_memory_that_it_seems_to_contradict(
@@ -95,6 +97,7 @@ def test_a_write_names_the_memory_that_it_seems_to_contradict(
         ("Reading list: Emma, Persuasion.", "Reading list: Dune, Solaris."),
         ("The tests take an hour. " * 20, "The tests take an age. " * 20),
         ("The office is in Berlin.", "The office is in Berlin."),
+        ("Shopping: the soup needs leeks.", "Shopping: the soup needs cream."),
     ],
 )
 def test_a_write_names_no_memory_about_another_thing(call: Call, older: str, newer: str) -> None:

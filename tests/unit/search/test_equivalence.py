@@ -37,6 +37,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
         ("Билет в Москву", "Билет в Минск", True),
         ("It works", "It doesn't work", True),
         ("Er kommt", "Er kommt nicht", True),
+        ("Le bureau est ouvert", "Le bureau n'est plus ouvert", True),
+        ("The pan is hot", "The pan 'n' lid are hot", False),
         ("彼は来ます", "彼は来ません", True),
         ("他来了", "他没来", True),
         ("Der Zug fährt um 8", "Um 8 fährt der Zug", False),

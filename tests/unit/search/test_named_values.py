@@ -28,6 +28,8 @@ Ticket PROJ-142 is about the login page.|tell me about ticket proj 142
 Ticket PROJ-124 is about slow exports.|What is PROJ-124 about?
 Flight LH 1234 leaves in the morning.|When does flight LH 1234 leave?
 Flight LH 1243 leaves at night.|When does LH1243 leave?
+Version 3.2 was released in May.|When was version 3.2 released?
+Version 3.3 was released in September.|what came with version 3.3
 Room 12b has no projector.|Does room 12b have a projector?
 Room 21b has the large screen.|which room is 21b
 The backup runs at 03:10 every night.|what happens at 3:10 am
@@ -74,6 +76,7 @@ def test_the_memory_with_the_value_that_a_question_names_is_first_and_others_in_
         "What happened in 2024?",
         "What did she move to in the late 60s?",
         "How far is 5km from here?",
+        "What is done in 2.5 hours?",
         "What does the 2nd floor have?",
         "x" * 400 + " 12345",
     ],

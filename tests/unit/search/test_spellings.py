@@ -104,6 +104,14 @@ utf8|All files are in UTF-8.|The old files were in UTF-16.
 release 2.3.2|We shipped v2.3.2 to all customers.|\
 The release 2.3.1 fixes logins.;;Release v2.3.2-rc1 was withdrawn.
 12.500,00|The roof costs 12,500.00 euros.|The roof costs 12,050.00 euros.
+0170 1234567|Lena's phone is +49 170 1234567.|Tom's phone is +49 170 1234576.
+01701234567|Lena's phone is +49170 1234567.|Tom's phone is +49170 1234576.
++49 170 1234567|Lena's phone is 0170 1234567.|Tom's phone is 0170 1234576.
++351 912345678|The ferry office has 0912 345678.|The museum has 0912 345687.
+August 5th|The regatta is on 5 August.|The picnic is on 6 August.
+August 5|The regatta is on August 5th.|The picnic is on August 6th.
+sun flower|The sunflower is taller than the fence.|The flower shop is closed in the sun.
+ware house|The warehouse door jams.|The house has a cellar.
 10.0.0.12|The printer has the address 10.0.0.12.|The scanner has the address 10.0.0.112.
 """.strip().splitlines()
 FIRST = 1000
@@ -153,6 +161,10 @@ def test_a_value_finds_the_memory_that_holds_it_however_it_is_written(store: Ind
         ("4f5e6d7", "The leak came in with 3f5e6d7c8b9a0f1e2d3c4b5a69788796a5b4c3d2."),
         ("1250", "The house costs $1,250,000 without the garden."),
         ("23", "Support for 2.3 ends in May."),
+        ("0170 1234567", "Tom's phone is +49 171 1234567."),
+        ("+49 170 1234567", "Tom's phone is 0171 1234567."),
+        ("0170 1234567", "Tom's phone is 4170 1234567."),
+        ("August 5th", "The picnic is on August 6th."),
     ],
 )
 def test_another_value_is_no_answer(store: IndexedStore, query: str, text: str) -> None:
