@@ -1,4 +1,4 @@
-"""The pages for GET: home page, tool list, OpenAPI document, health probes, and those that the server adds."""
+"""The pages for GET, through Starlette: home page, tool list, OpenAPI document, probes, and those of the server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,6 +7,10 @@ from html import escape
 from typing import Literal, NamedTuple
 
 import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from kernel.calls.call import ToolEntry
@@ -29,7 +33,6 @@ _HEALTH, _READINESS = "/healthz", "/readyz"
 _PROBE_SECONDS = 2.0  # for the database
 _READY = b'{"status":"ready"}'
 _AWAY = Fault("storage", "The database does not answer.")
-_TEXT = b"text/plain; charset=utf-8"
 
 
 _PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."
@@ -74,7 +77,7 @@ class Pages:
         self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
         self._tool_list = cache(self._encode_tool_list)
         self._openapi = cache(self._encode_openapi)
-        self.pages: Mapping[str, Page] = {
+        pages: Mapping[str, Page] = {
             "/": self._home,
             "/tools": self._tools,
             "/openapi.json": self._document,
@@ -82,16 +85,30 @@ class Pages:
             _READINESS: self._readiness,
             **more,
         }
+        self.site = Starlette(routes=[self._route(path, page) for path, page in pages.items()])
 
-    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         try:
-            answer = await self._answer(scope, headers)
-        except (Unauthenticated, Forbidden) as error:
+            answer = self._answer_before(scope, headers)
+        except Unauthenticated as error:
             answer = access_refusal(self._access, error, scope["path"], headers)
-        await send_response(send, answer)
+        await (send_response(send, answer) if answer else self.site(scope, receive, send))
 
-    async def _answer(self, scope: Scope, headers: Headers) -> HttpResponse:
+    def _route(self, path: str, page: Page) -> Route:
+        async def answer(request: Request) -> Response:
+            headers: dict[bytes, bytes] = dict(request.scope["headers"])
+            try:
+                answer = await page(request.scope["caller"], headers)
+            except Forbidden as error:
+                answer = access_refusal(self._access, error, path, headers)
+            fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
+            return Response(answer.body, answer.status, {"content-type": answer.media.decode(), **fields})
+
+        return Route(path, answer)
+
+    def _answer_before(self, scope: Scope, headers: Headers) -> HttpResponse | None:
+        """Return a refusal or the OAuth metadata; None for a page, with the caller in the scope."""
         path: str = scope["path"]
         is_get = scope["method"] in {"GET", "HEAD"}
         # A kubelet sends the address of the pod as Host, and no key; it is told whether the server is ready.
@@ -108,12 +125,8 @@ class Pages:
         except Unauthenticated:
             if not is_probe or b"authorization" in headers:
                 raise
-        page = self.pages.get(path.rstrip("/") or path)
-        if page is None:
-            return HttpResponse(404, b"Not Found", (), _TEXT)
-        if not is_get:
-            return HttpResponse(405, b"Method Not Allowed", ((b"allow", b"GET, HEAD"),), _TEXT)
-        return await page(caller, headers)
+        scope["caller"] = caller
+        return None
 
     async def _home(self, caller: Caller | None, headers: Headers) -> HttpResponse:
         return home(VERSION, self._dialects(_grant(caller)), headers.get(b"accept", b""))
@@ -192,7 +205,7 @@ def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpRespon
     links = _links(dialects)
     if b"text/html" in accept.lower():
         return HttpResponse(200, _page(version, links).encode(), _SECURITY, b"text/html; charset=utf-8")
-    return HttpResponse(200, _text(version, links).encode(), _SECURITY, _TEXT)
+    return HttpResponse(200, _text(version, links).encode(), _SECURITY, b"text/plain; charset=utf-8")
 
 
 def _links(dialects: Sequence[Dialect]) -> list[tuple[str, str]]:

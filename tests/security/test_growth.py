@@ -17,7 +17,7 @@ from handlers.paths.memories import _NOT_IN_PATHS
 from handlers.scopes import export as pages
 from handlers.scopes import locks
 from handlers.sessions import entity_extraction, summary
-from kernel.cli import jsonc, token_cost
+from kernel.cli import config_files, token_cost
 from kernel.core import limits, text, times, yaml
 from kernel.core.config import MODEL
 from kernel.core.errors import Fault
@@ -107,7 +107,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "one line": lambda given: (text.one_line(given, 200), text.one_line(given, 10_000), text.visible(given)),
     "one word": lambda given: (text.one_word(given), times.utc_time(given)),
     "YAML read": lambda given: yaml.read(given, 50_000),
-    "JSONC": jsonc.parse,
+    "JSONC": config_files.read_json,
     "JSON of a request": lambda given: limits.excess(given.encode(), limits.Limits()),
     "tokens counted": lambda given: sum(len(one) for one in token_cost._PIECES.findall(given)),
     "marked words": lambda given: rendering.highlight(given, given[:400]),

@@ -81,7 +81,11 @@ def unlocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 def test_every_route_is_walked(locked: House) -> None:
     """Every path of the application stands in one of the lists above."""
     served: Any = locked.application
-    found = {*served._mcp, *(path.decode() for path in served.fast_routes), *served._pages.pages}
+    found = {
+        *served._mcp,
+        *(path.decode() for path in served.fast_routes),
+        *(route.path for route in served._pages.site.routes),
+    }
     assert found <= {*ENDPOINTS, *TOOLS, *PAGES, *EVERYBODYS}
     assert {"/mcp", "/tools/recall", "/tools", "/healthz"} <= found
 

@@ -184,7 +184,6 @@ def tables(plan: list[str]) -> list[str]:
             )
             for key, at, table in (
                 ("hybrid_search.memory_signals", "m", "memory"),
-                ("scoring.scores", "m", "memory"),
                 ("hybrid_search.entity_signals", "e", "entity"),
                 ("hybrid_search.note_signals", "n", "note"),
                 ("hybrid_search.notes", "n", "note"),
