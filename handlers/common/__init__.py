@@ -1,5 +1,6 @@
 """Dialect `common`: recall, one search over everything in the store. It has no contract."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -14,6 +15,7 @@ from handlers.common.prompts import PROMPTS, RESOURCES, SKILL, URI, complete
 from handlers.common.retrieval import find, find_by_ids, find_newest, missing_ids, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.scoring import ScoredDocument
+from handlers.common.tokens import tokens_of
 from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.tools import Hints, Reply, Tool, json_reply, read
 from kernel.core.errors import Fault
@@ -39,6 +41,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
         answer.cursor = None
         if missing := [] if request.as_of else missing_ids(tx, request.ids):
             answer.message = f"Not stored, or deleted: {', '.join(missing)}"
+            answer.tokens = math.ceil(tokens_of(msgspec.json.encode(answer)).likely)
         return answer
     sought = query_fingerprint(request)
     earlier_page = decode_cursor(request.cursor, sought) if request.cursor else None

@@ -137,7 +137,7 @@ def test_memory_is_returned_with_provenance_and_evidence(recall: Recall, call: C
 def test_an_empty_store_has_nothing_to_recall(recall: Recall) -> None:
     nothing = Recalled([], [], 0, 0, message="Nothing stored answers this query.")
     nothing.tokens = math.ceil(tokens_of(msgspec.json.encode(nothing)).likely)
-    no_ids = Recalled([], [], 0, 0)
+    no_ids = Recalled([], [], 0, 0, message="Not stored, or deleted: paths/a")
     no_ids.tokens = math.ceil(tokens_of(msgspec.json.encode(no_ids)).likely)
 
     assert recall(query="anything") == nothing

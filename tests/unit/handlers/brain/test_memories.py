@@ -130,7 +130,7 @@ def several(call_ok: CallOk, clock: Clock) -> list[str]:
         ({"min_importance": 5}, [1]),
         ({"status": "active"}, [1, 2, 0, 3]),
         ({"status": "superseded"}, []),
-        ({"project_id": "ent_x"}, []),
+        ({"project_id": "no such project"}, []),
         ({"limit": 2}, [1, 2]),
         ({"limit": 2, "offset": 1}, [2, 0]),
         ({"offset": 4}, []),
