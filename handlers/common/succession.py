@@ -52,7 +52,7 @@ _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _LABEL = regex(
     "[^\\W\\d_]+[ \u00a0\u202f]?: "
 )  # of a turn of a conversation, in which answers follow each other, or "Correction"
-_HYPHENATED = regex(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_HYPHENATED = regex(r"(?<![^\W\d_])[^\W\d_]++(?:-[^\W\d_]++)+")
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = frozenset(
     """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost

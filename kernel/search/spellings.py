@@ -145,12 +145,15 @@ def value_of(query: str) -> Value | None:
     pieces = (piece for size in sizes for piece in (name[:size], name[size:]) if piece.isalnum())
     number = (numbered[1] or numbered[2]).removeprefix("v") if numbered else None
     at_home = [f"0{name[size:]}" for size in (1, 2, 3)] if text[0] == "+" and len(name) >= _LEAST_PHONE else []
-    written = re.compile("|".join(_written(form).pattern for form in (name, *at_home)))
-    return Value(written, digest=digest, words=(name, *pieces), number=number)
+    return Value(_written(name, *at_home), digest=digest, words=(name, *pieces), number=number)
 
 
-def _written(name: str) -> re.Pattern[str]:
-    """Return the pattern of a name or number whose parts may be apart, and which is no part of another."""
+def _written(*names: str) -> re.Pattern[str]:
+    """Return the pattern of names or numbers whose parts may be apart, and which are no part of another."""
+    return re.compile("|".join(map(_form, names)))
+
+
+def _form(name: str) -> str:
     name = name[1:] if name[0] == "v" and name[1:2].isdigit() else name
     has_point, is_long = "." in name, len(name) >= _LEAST_GROUPED
     apart = "[-_ ]?" if has_point else "[-_ .]{0,2}" if name.isalpha() else "[-_ ()]{0,2}" if is_long else "[-_]?"
@@ -162,7 +165,7 @@ def _written(name: str) -> re.Pattern[str]:
     else:
         first += rf"(?<![^\W_]{first})(?<!\d[.,]{first})"
     after = r"(?![^\W_])(?![.,]\d)" + r"(?![-+][^\W_])" * has_point
-    return re.compile(apart.join((first, *rest)) + after)
+    return apart.join((first, *rest)) + after
 
 
 def days_of(text: str) -> set[Day]:

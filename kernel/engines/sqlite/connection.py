@@ -61,7 +61,9 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 STEPS = 50_000  # virtual machine steps between two checks of the clock: some milliseconds, so most calls never check
 
 
-if not apsw.connections():  # a server may have a thousand, and 48 KB for small blocks of each make nothing quicker
+# A server may have a thousand connections, and 48 KB for small blocks of each make nothing quicker. SQLite takes this
+# before the first only, and forgets the file systems that others have added.
+if not apsw.connections() and apsw.vfs_names()[0] in {"unix", "win32"}:
     apsw.shutdown()
     apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 0, 0)
     apsw.initialize()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from handlers.scopes import candidates, entries, entry_kinds
+from handlers.scopes import candidates
 from handlers.scopes.inheritance import scope_chain
 from kernel.core.config import Config
 from kernel.engines.sqlite.connection import Connection
@@ -304,7 +304,8 @@ def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str
             "VALUES (:mark, :kind, :id, 'tag_python', '')",
             given,
         )
-    entries.mark_imported(tx, entry_kinds.KINDS[row.kind], entry_id, row.name)
+    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=row.kind, name=row.name)
+    tx.run("scopes.entries.mark_late", id=entry_id)
     if row.gone is None:
         index.put(tx, f"scopes:{MANY[row.kind]}", entry_id, "x", scope=scope)
 
