@@ -23,7 +23,7 @@ from tests.imports.harness import Shell
 from tests.imports.sources import MEMBERS, ROWS, SOURCES, json_file, written
 from tests.imports.sources import text_files as folder_of
 
-CUTS, FLIPS = 8, 32
+CUTS, FLIPS = 8, 16
 FILES = [
     name
     for name, given in SOURCES.items()
