@@ -19,7 +19,7 @@ help: ## list the targets
 
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
-REST = FUZZ_REQUESTS=15000 KILL_ROUNDS=6 PLACE_CALLS=500 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not rules and not extras and not ship and not originals and not ui and not postgres"
+REST = FUZZ_REQUESTS=15000 KILL_ROUNDS=6 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "(not quick or hypothesis) and not rules and not extras and not ship and not originals and not ui and not postgres"
 UI = $(VENV)/python -m pytest -m ui tests/ui
 # With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another.
 again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \

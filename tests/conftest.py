@@ -41,6 +41,7 @@ from tests.postgres import differences, stores
 # Hypothesis must not fail a test because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("short", settings.get_profile("patient"), max_examples=25)
+settings.register_profile("half", settings.get_profile("patient"), max_examples=50)
 settings.load_profile("patient")
 
 

@@ -96,7 +96,7 @@ class Pages:
         await (send_response(send, answer) if answer else self.site(scope, receive, send))
 
     def _route(self, path: str, page: Page) -> Route:
-        async def answer(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response:
             headers: dict[bytes, bytes] = dict(request.scope["headers"])
             try:
                 answer = await page(request.scope["caller"], headers)
@@ -105,7 +105,7 @@ class Pages:
             fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
             return Response(answer.body, answer.status, {"content-type": answer.media.decode(), **fields})
 
-        return Route(path, answer)
+        return Route(path, endpoint)
 
     def _answer_before(self, scope: Scope, headers: Headers) -> HttpResponse | None:
         """Return a refusal or the OAuth metadata; None for a page, with the caller in the scope."""
