@@ -22,7 +22,6 @@ from kernel.memories.import_records import (
     Snapshot,
     absent_of,
     outcome_of_change,
-    snapshot_of,
     source_of,
     stable_id,
 )
@@ -80,8 +79,8 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
             continue
         rows = _rows(tx, kind, db, own)
         for record, row in zip(own, rows, strict=True):
-            if (snapshot := snapshot_of(record)) is not None:
-                snapshot.seen.add(hash(row.id))
+            if record.snapshot is not None:
+                record.snapshot.seen.add(hash(row.id))
         here = _known(tx, kind, db, rows)
         present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
         for number, record, row in zip(numbers, own, rows, strict=True):
@@ -156,8 +155,8 @@ def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:
 def _archive_gone(tx: Tx, db: str, record: Record) -> int | str:
     """Archives a memory that its source has no more, unless somebody edited it; returns how many."""
     number = record.details.get("id") or id_of("memory", record.key)
-    if (snapshot := snapshot_of(record)) is not None:
-        snapshot.seen.add(hash(number))
+    if record.snapshot is not None:
+        record.snapshot.seen.add(hash(number))
     row = tx.one("brain.repository.get", Memory, db=db, id=number)
     if row is None or row.status != ACTIVE:
         return 0

@@ -286,7 +286,7 @@ def _chatgpt_message(message: Row) -> _Message | LeftOut | None:
 
 
 def _chatgpt_account(message: Row) -> Iterator[_Account]:
-    """Yield the texts of the settings of the account in a message, and what the program remembers of the person."""
+    """Yield the texts of the settings of the account in a message, and the memories that the program keeps."""
     content, at = mapping_in(message.get("content")), time_in(message, "create_time")
     bare_texts = mapping_in(mapping_in(message.get("metadata")).get("user_context_message_data"))
     if "context" in text_of(content, "content_type"):
@@ -455,7 +455,7 @@ def session_items(path: Path) -> Iterator[Item]:
 def _session_messages(path: Path) -> Iterator[tuple[str, _Message] | LeftOut]:
     """Yield the messages of a session, each with the id of that, and why others are left out.
 
-    What the program has answered to a command itself is a command without a text.
+    The program's own answer to a command is a command without a text.
     """
     with path.open("rb") as file:
         for element in lines(file):

@@ -82,7 +82,7 @@ def run(open_: Open, source: Source, *, is_export: bool = False) -> Steps[Import
 
 
 def _absent(tx: Tx, source: Source, snapshot: Snapshot, tally: _Tally) -> list[Item]:
-    """Return a record for each memory that is gone at the source; others that it does not hold are told alone."""
+    """Return a record for each memory that is gone at the source; others that it does not hold are mentioned."""
     gone: list[Item] = []
     for (dialect, program), is_shared in tally.programs.items():
         find = source.find_absent.get(dialect)
@@ -112,8 +112,8 @@ def _guarded(source: Source, read: Read, snapshot: Snapshot | None) -> Iterator[
     try:
         for item in read():
             placed = _placed(item, source.into)
-            if isinstance(placed, Record) and snapshot is not None:
-                placed = placed._replace(details={**placed.details, "snapshot": snapshot})
+            if isinstance(placed, Record):
+                placed = placed._replace(snapshot=snapshot)
             yield placed
     except OSError as error:
         raise damaged(source.path.name, f"cannot be read: {error.strerror}") from None
@@ -149,11 +149,10 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
             waiting.setdefault(item.dialect, []).append(item)
     for dialect, records in waiting.items():
         for record, outcome in zip(records, source.take[dialect](tx, records), strict=True):
-            _tell(record, outcome, tally)
+            _count_outcome(record, outcome, tally)
 
 
-def _tell(record: Record, outcome: int | str, tally: _Tally) -> None:
-    """Count what has become of a record."""
+def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
     is_gone = record.kind == GONE
     if record.kind in _WITH_ABSENT and not record.details.get("may_scroll_out"):
         program = record.dialect, str(record.origin.get("system", ""))

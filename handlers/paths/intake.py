@@ -13,7 +13,6 @@ from kernel.memories.import_records import (
     Snapshot,
     absent_of,
     outcome_of_change,
-    snapshot_of,
     source_of,
 )
 from kernel.search import index
@@ -57,8 +56,8 @@ def _was_dropped(tx: Tx, path: str) -> bool:
 
 def _take(tx: Tx, record: Record) -> bool | str:
     path, size = path_of(record.place, record.key), checked_size(record.text)
-    if (snapshot := snapshot_of(record)) is not None:
-        snapshot.seen.add(hash(path))
+    if record.snapshot is not None:
+        record.snapshot.seen.add(hash(path))
     before = tx.one("paths.memories.content", str, path=path)
     if before is None:
         outcome = not _was_dropped(tx, path)

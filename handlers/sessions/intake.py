@@ -14,7 +14,6 @@ from kernel.memories.import_records import (
     Snapshot,
     absent_of,
     outcome_of_change,
-    snapshot_of,
     source_of,
 )
 from kernel.search import index
@@ -56,8 +55,8 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
 def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     rows = [(_session(tx, record), memories.content_hash(record.text), record.created_at) for record in records]
     for record, (session, digest, _) in zip(records, rows, strict=True):
-        if (snapshot := snapshot_of(record)) is not None:
-            snapshot.seen.update(_marks(session, digest, _origin(record)))
+        if record.snapshot is not None:
+            record.snapshot.seen.update(_marks(session, digest, _origin(record)))
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -82,10 +81,10 @@ def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int
     rows = [(_session(tx, records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
     earlier: dict[int, _Earlier] = {}
     for memory in tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else ():
-        record, snapshot = records[numbers[memory.number]], snapshot_of(records[numbers[memory.number]])
+        record = records[numbers[memory.number]]
         # The position of a message is that of another one, if the source has lost earlier messages.
-        is_another = snapshot is not None and hash((_session(tx, record), memory.hash)) in snapshot.seen
-        if not is_another:
+        mark = hash((_session(tx, record), memory.hash))
+        if record.snapshot is None or mark not in record.snapshot.seen:
             earlier[numbers[memory.number]] = memory
     return earlier
 
@@ -147,8 +146,8 @@ def _delete_gone(tx: Tx, record: Record) -> int | str:
     """Deletes a memory that its source has no more, unless somebody edited it; returns how many."""
     number = record.details.get("id")
     numbers = [int(number)] if number else [*_of_origin(tx, record)]
-    if (snapshot := snapshot_of(record)) is not None:
-        snapshot.seen.update(map(hash, numbers))
+    if record.snapshot is not None:
+        record.snapshot.seen.update(map(hash, numbers))
     if any(outcome_of_change(tx, memories.SPACE, str(number), "") != UPDATED for number in numbers):
         return KEPT
     for number in [] if tx.readonly else numbers:

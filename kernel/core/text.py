@@ -116,7 +116,7 @@ def yaml_flow(items: Iterable[str]) -> str:
 
 
 def distinct_words(text: str) -> Iterable[str]:
-    """Return a short text, or what stands between the blanks of a long text, once each.
+    """Return a short text whole, or the distinct words of a long text, split at blanks.
 
     A regular expression that crosses no blank finds the same in it, sooner, and in many calls: during a call no other
     thread runs.

@@ -28,7 +28,8 @@ class Record(NamedTuple):
 
     `key` is stable: it names the record in the program it comes from, and a record whose key is there is not added
     again. `place` is a database, a session or a project. Times are those of the source, empty if it has none.
-    `origin` becomes the `from` of the metadata; `details` has the fields of this kind of record only.
+    `origin` becomes the `from` of the metadata; `details` has the fields of this kind of record only. `snapshot` is the
+    export that holds it.
     """
 
     dialect: str
@@ -43,6 +44,7 @@ class Record(NamedTuple):
     updated_at: str = ""
     origin: Mapping[str, Any] = _NONE
     details: Mapping[str, Any] = _NONE
+    snapshot: "Snapshot | None" = None
 
 
 class LeftOut(NamedTuple):
@@ -104,8 +106,8 @@ def shown(name: str) -> str:
 
 UPDATED, KEPT = "updated", "changed in the source, and edited here since"
 PARTS, GONE = "parts", "gone"
-"""The kind of a record with the keys of all parts of a file: what an import made of others is archived. And that of a
-record that its source has no more: it says that it is deleted there, or `details` has the `id` of the memory here.
+"""The kind of a record with the keys of all parts of a file: memories of other parts of it are archived. And that of a
+record that its source has no more: it is deleted there, or `details` has the `id` of the memory here.
 """
 _IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
 Take = Callable[[Tx, Sequence[Record]], Sequence[int | str]]
@@ -139,14 +141,9 @@ FindAbsent = Callable[[Tx, Snapshot, str], Sequence[Absent]]
 """Returns the memories in force of a program, by its name, that are not in an export; none if none of them is."""
 
 
-def snapshot_of(record: Record) -> Snapshot | None:
-    return record.details.get("snapshot")
-
-
 def source_of(record: Record) -> str | None:
     """Return the path of the export that a record comes from, as the reason of its events in the history."""
-    snapshot = snapshot_of(record)
-    return f"from {snapshot.path}" if snapshot else None
+    return f"from {record.snapshot.path}" if record.snapshot else None
 
 
 def absent_of(

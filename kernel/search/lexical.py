@@ -136,9 +136,10 @@ def content_words(tx: Tx, text: str) -> dict[str, str]:
     """Return the stems of a short text without stop words, each with its word in small letters."""
     cache: SearchCache = tx.context.search_cache
     last_text, terms = cache.last_query
-    if text.isascii():  # in half of the time: parts of names are in no text as words
+    is_last = last_text == text and len(terms) < _MAX_TERMS_READ
+    if not is_last and text.isascii():  # in half of the time: parts of names are in no text as words
         terms = query_words(text, tx.tokenize(text.replace("\0", " ")), query_forms(text).stop_words)
-    elif last_text != text or len(terms) == _MAX_TERMS_READ:
+    elif not is_last:
         terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
     return {term.stem: term.surface.lower() for term in terms if not term.derived}
 
