@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest .tests-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load crowd peers clients agents plugin \
-	quality probes conformance docs hygiene lock wheel binary bundle sbom container container-test ship
+	quality probes conformance docs hygiene lock wheel binary bundle sbom container container-test proxies ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -190,6 +190,9 @@ container: ## build the images quipu:latest and quipu:edge with podman (as root)
 container-test: .venv/.ok container ## build the images and run them: alone, in a pod, under systemd
 	@$(VENV)/python -m pytest $(LONG) -rs -m ship tests/packaging/test_container.py $(ARGS)
 
+proxies: .venv/.ok .venv-proxies/.ok ## lead calls and the console through Caddy, nginx and Traefik with TLS, as docs/guides/proxy.md writes them
+	@$(VENV)/python -m pytest $(LONG) -rs -m ship tests/packaging/test_proxies.py $(ARGS)
+
 ship: wheel binary sbom container ## build all that is shipped, test it and measure it
 	@$(VENV)/python -m pytest $(LONG) -rs -m ship tests/packaging
 	@$(VENV)/python -m loadtests.benchmarks.packaging $(ARGS)
@@ -292,12 +295,17 @@ PIP := --quiet
 	$(environment)
 	@touch $@
 
-.venv-postgres-server/.ok: .ci/postgres
-	@.ci/postgres .venv-postgres-server
+.venv-postgres-server/.ok: .ci/unpack
+	@.ci/unpack .venv-postgres-server postgresql
 	@touch $@
 
-.venv-pgbouncer/.ok: .ci/postgres
-	@.ci/postgres .venv-pgbouncer pgbouncer
+.venv-proxies/.ok: tests/packaging/requirements.lock .ci/unpack
+	$(environment)
+	@.ci/unpack .venv-proxies/debian caddy nginx
+	@touch $@
+
+.venv-pgbouncer/.ok: .ci/unpack
+	@.ci/unpack .venv-pgbouncer pgbouncer
 	@touch $@
 
 .venv-chromium/.ok: .ci/chromium

@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-_UNPACKED = Path(__file__).parents[2] / ".venv-postgres-server"  # where .ci/postgres unpacks one
+_UNPACKED = Path(__file__).parents[2] / ".venv-postgres-server"  # where .ci/unpack unpacks one
 _ACCOUNTS = ("postgres", "nobody")  # PostgreSQL refuses to run as root
 _SETTINGS = {"max_connections": "100", "shared_buffers": "64MB", "fsync": "on", "unix_socket_directories": ""}
 _START_SECONDS = 60

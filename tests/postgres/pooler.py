@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tests.postgres.cluster import account, free_port
 
-_UNPACKED = Path(__file__).parents[2] / ".venv-pgbouncer"  # where .ci/postgres unpacks one
+_UNPACKED = Path(__file__).parents[2] / ".venv-pgbouncer"  # where .ci/unpack unpacks one
 _START_SECONDS = 20
 _SESSIONS = 4  # with the database, fewer than callers: transactions of a caller get different sessions
 _SETTINGS = """\
