@@ -119,6 +119,13 @@ def are_about_others(left: str, right: str) -> bool:
     return _differ_in_names(left, right) and _names(left).names.isdisjoint(_names(right).names)
 
 
+def share_half(left: str, right: str) -> bool:
+    """Return whether two texts have half of the words that say the subject of the shorter in common."""
+    first, second = ({*_WORD.findall(text.lower())} - STOP_WORDS for text in (left, right))
+    shorter = min(len(first), len(second))
+    return 0 < shorter <= 2 * len(first & second)
+
+
 def _first_word(text: str) -> str:
     word = _WORD.search(text)
     return word[0].lower() if word else ""

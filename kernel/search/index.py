@@ -20,7 +20,15 @@ from kernel.search.documents import (
     newest,
     prefilter,
 )
-from kernel.search.equivalence import are_about_others, begins_alike, ends_alike, is_common, is_negated, says_the_same
+from kernel.search.equivalence import (
+    are_about_others,
+    begins_alike,
+    ends_alike,
+    is_common,
+    is_negated,
+    says_the_same,
+    share_half,
+)
 from kernel.search.extra_terms import character_pairs, indexed_words
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, Reading, candidates
@@ -109,6 +117,7 @@ __all__ = [
     "search",
     "seems_to_contradict",
     "set_provenance",
+    "share_half",
     "verdict",
 ]
 

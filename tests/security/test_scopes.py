@@ -161,6 +161,21 @@ def test_what_a_caller_is_shown_is_not_kept_for_another(served: Served) -> None:
         assert json.loads(answer.body)["result"]["cacheScope"] == "private", method
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "key"),
+    [
+        ("recall", {"query": "tea"}, "every dialect"),
+        ("save_memory", {"db": "core", "content": "Tea.", "category": "fact"}, "brain"),
+    ],
+)
+def test_a_key_for_one_dialect_is_told_which_key_would_do(
+    served: Served, tool: str, arguments: dict[str, Any], key: str
+) -> None:
+    said = f"{tool} is out of reach: this key is for paths alone, {tool} takes a key for {key}"
+    answers = [by(tool, arguments, served.keys["paths alone"]) for by in (served.house.tool, served.house.call)]
+    assert [(answer.status, said in answer.body.decode()) for answer in answers] == [(403, True), (403, True)], answers
+
+
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
 def test_a_key_for_one_dialect_reaches_no_other(served: Served, dialect: str, catalogue: Catalogue) -> None:
     key = served.keys[f"{dialect} alone"]

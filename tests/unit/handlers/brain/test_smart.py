@@ -205,7 +205,7 @@ def test_the_five_nearest_are_shown_nearest_first(call_ok: CallOk, clock: Clock)
 def test_words_are_compared_only_without_embedding(
     call_ok: CallOk, tmp_path: Path, caller: Any, home: dict[str, Any]
 ) -> None:
-    other = "In a houseboat lives the user"
+    other = "The user in deep trouble"
     kernel = open_kernel(Config(data=tmp_path / "wordless", model=None))
     call = caller(kernel.dispatch)
     call("save_memory", db="core", content=HOME, category="fact")
@@ -213,7 +213,7 @@ def test_words_are_compared_only_without_embedding(
     (similar,) = read(call("smart_save_memory", db="core", content=other, category="fact"))["similar"]
     kernel.store.close()
 
-    assert (similar["similarity"], "distance" in similar) == (0.67, False)
+    assert (similar["similarity"], "distance" in similar) == (0.6, False)
     assert word_overlap(HOME, other) > 0.5
     assert call_ok("smart_save_memory", db="core", content=other, category="fact")["action"] == "added"
 
@@ -254,6 +254,8 @@ def test_nearly_every_memory_in_other_words_or_with_a_newer_value_is_shown(
             "The user likes dark mode and short answers",
             "says likes short where {} says prefers terse",
         ),
+        ("User prefers dark mode.", "The user likes dark themes", "says likes themes where {} says prefers mode"),
+        ("The user's birthday is 4 May 1990", "The user was born May 4th", "says 4th where {} says 4 1990"),
         ("The flight to Oslo is booked", "The flight to Oslo is booked.", "says the same as {}"),
         ("The flight to Oslo is booked", "The early flight to Oslo is booked", "adds early to {}"),
         ("The early flight to Oslo is booked", "The flight to Oslo is booked", "leaves out early of {}"),
