@@ -37,7 +37,7 @@ _REJECTIONS = {
     413: (b"too_large", b"Body too large"),
     429: (b"rate_limited", b"Too many requests, try again later."),
     431: (b"headers_too_large", b"Headers too large"),
-    501: (b"not_implemented", b"CONNECT is not supported"),
+    501: (b"not_implemented", b"Neither CONNECT nor a transfer coding but chunked is supported"),
     503: (b"busy", b"Too many connections, try again."),
 }
 _RETRIED = (429, 503)
@@ -167,10 +167,11 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def check_framing(self) -> None:
         """Rejects requests that are framed as no client may; raises Rejected."""
-        if self.parser.get_method() == b"CONNECT":
+        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if self.parser.get_method() == b"CONNECT" or codings not in ([], [b"chunked"]):
             self.reject(501)
             raise Rejected
-        if self.parser.get_http_version() != "1.1" and any(name == b"transfer-encoding" for name, _ in self.headers):
+        if codings and self.parser.get_http_version() != "1.1":
             self.reject(400)  # RFC 9112 section 6.1
             raise Rejected
 

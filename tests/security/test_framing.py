@@ -106,6 +106,28 @@ def test_trailers_have_the_limits_of_headers(
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
+    ("coding", "status"),
+    [
+        ("chunked", 200),
+        ("Chunked", 200),
+        ("chunked \t", 501),
+        ("gzip, chunked", 501),
+        ("gzip\r\nTransfer-Encoding: chunked", 501),
+        ("chunked, chunked", 400),
+        ("identity, chunked", 501),
+        (", chunked", 501),
+    ],
+)
+def test_a_transfer_coding_but_chunked_is_refused(
+    server: Server, secret: str, host: str, path: str, coding: str, status: int
+) -> None:
+    whole = chunked(path, b"", Authorization=f"Bearer {secret}", Accept="application/json")
+    whole = whole.replace(b"Transfer-Encoding: chunked", b"Transfer-Encoding: " + coding.encode())
+    assert [code for code, _ in answers(server, host, forms(whole))] == [status] * 3
+
+
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize(
     "wrong", [{"Content_Type": "text/plain"}, {"Content_Encoding": "gzip"}, {"Content_Length": "9999999"}]
 )
 def test_a_stranger_is_told_of_the_key_first_whatever_the_packets(
