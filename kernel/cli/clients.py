@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from kernel.core.config import user_folder
+
 Base = Literal["home", "apps", "dotfiles"]
 Syntax = Literal["json", "jsonc", "toml"]  # jsonc: JSON with comments and trailing commas
 Entry = dict[str, Any]
@@ -129,7 +131,7 @@ def locate(config_path: ConfigPath, values: Mapping[str, str], platform: str) ->
     path, variable, base = config_path
     if variable and values.get(variable):
         return Path(values[variable]) / Path(path).name
-    home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
+    home = user_folder(values)
     if base == "home":
         return home / path
     if platform == "win32":

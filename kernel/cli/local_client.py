@@ -25,7 +25,7 @@ def default_data(values: "Mapping[str, str]") -> str:
     """Return the data directory, as kernel.core.config has it."""
     if values.get("QUIPU_DATA"):
         return values["QUIPU_DATA"]
-    home = values.get("HOME") or values.get("USERPROFILE") or "."
+    home = values.get("HOME") or values.get("USERPROFILE") or os.path.expanduser("~")
     if sys.platform == "darwin":
         return f"{home}/Library/Application Support/quipu"
     if sys.platform == "win32":

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from kernel.cli import client_entries, output
 from kernel.cli.client_entries import LaunchCommand
-from kernel.core.config import Config
+from kernel.core.config import Config, user_folder
 from kernel.core.errors import Fault
 
 _UNIT = "quipu.service"
@@ -105,7 +105,7 @@ def define(config: Config, program: LaunchCommand, platform: str) -> Service:
     if config.environment.get("QUIPU_MODEL"):
         words += ["--model", str(config.model.absolute()) if config.model else "none"]
     env = {**program.env, **client_entries.settings_without(config, _NOT_PASSED_ON)}
-    home = Path(config.environment.get("HOME") or config.environment.get("USERPROFILE") or ".")
+    home = user_folder(config.environment)
     if platform == "darwin":
         return _launchd(home, words, env, config.data)
     if platform == "win32":

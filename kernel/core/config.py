@@ -186,14 +186,18 @@ def on_loopback(host: str) -> bool:
     return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
 
 
+def user_folder(values: Mapping[str, str]) -> Path:
+    """Return the user's folder; the accounts of the system have it too, for a process that starts without variables."""
+    return Path(values.get("HOME") or values.get("USERPROFILE") or os.path.expanduser("~"))  # noqa: PTH111
+
+
 def default_data(values: Mapping[str, str], platform: str) -> Path:
     """Return the folder `quipu` in the user's data directory on this platform."""
-    home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
     if platform == "darwin":
-        return home / "Library" / "Application Support" / "quipu"
+        return user_folder(values) / "Library" / "Application Support" / "quipu"
     if platform == "win32":
-        return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
-    return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+        return Path(values.get("LOCALAPPDATA") or user_folder(values) / "AppData" / "Local") / "quipu"
+    return Path(values.get("XDG_DATA_HOME") or user_folder(values) / ".local" / "share") / "quipu"
 
 
 def _stores(values: Mapping[str, str]) -> dict[str, Any]:

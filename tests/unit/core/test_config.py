@@ -180,8 +180,16 @@ def test_invalid_value_is_refused_with_its_variable(name: str, value: str, messa
         (HOME, "darwin", "/home/ada/Library/Application Support/quipu"),
         ({"LOCALAPPDATA": "/local"}, "win32", "/local/quipu"),
         ({"USERPROFILE": "/users/ada"}, "win32", "/users/ada/AppData/Local/quipu"),
-        ({}, "linux", ".local/share/quipu"),
     ],
 )
 def test_data_directory_follows_the_platform(values: dict[str, str], platform: str, wanted: str) -> None:
     assert default_data(values, platform) == Path(wanted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="accounts of POSIX")
+def test_process_without_variables_uses_the_folder_of_its_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pwd
+
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert default_data({}, "linux") == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".local" / "share" / "quipu"
