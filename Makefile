@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest .tests-rest test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load crowd peers clients agents plugin \
+.PHONY: help run test test-rest .tests-rest .tests-whole test-all test-ui test-extras test-postgres run-postgres bench-postgres faults-postgres originals test-lowest faults check lint cover mutation bench load crowd peers clients agents plugin \
 	quality probes conformance docs hygiene lock wheel binary bundle sbom container container-test proxies ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -19,7 +19,9 @@ help: ## list the targets
 
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
-REST = FUZZ_REQUESTS=15000 KILL_ROUNDS=6 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "(not quick or hypothesis) and not rules and not extras and not ship and not originals and not ui and not postgres"
+NOT_HERE = not rules and not extras and not ship and not originals and not ui and not postgres
+WHOLE = FUZZ_REQUESTS=15000 KILL_ROUNDS=6 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "$(NOT_HERE)"
+REST = $(subst -m "not,-m "(not quick or hypothesis) and not,$(WHOLE))
 UI = $(VENV)/python -m pytest -m ui tests/ui
 # With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another.
 again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \
@@ -28,7 +30,7 @@ LONG = -o faulthandler_timeout=0
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 # Else every process of a test compiles the whole program again where the caller turns bytecode off.
-test .tests-rest lint .rules: export PYTHONDONTWRITEBYTECODE :=
+test .tests-rest .tests-whole lint .rules: export PYTHONDONTWRITEBYTECODE :=
 
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
 	@exec $(VENV)/quipu serve $(ARGS)
@@ -38,11 +40,12 @@ test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/s
 
 test-rest: .tests-rest .style .rules types conformance ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
 
-.tests-rest: .venv/.ok .venv-clients/mcp-v1/.ok
+# Many of these tests wait for a server, so there is a process more than there are cores.
+.tests-rest .tests-whole: .venv/.ok .venv-clients/mcp-v1/.ok
 	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(call again,$(REST),-n logical --dist worksteal)
+	@$(call again,$(if $(filter .tests-rest,$@),$(REST),$(WHOLE)),-n $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)') --dist worksteal)
 
-test-all: test .tests-rest .venv-node/.ok ## everything; the browser leaves a core to the checks
+test-all: .tests-whole .venv-node/.ok ## everything; the browser leaves a core to the checks
 	@$(MAKE) test-ui & ui=$$!; $(MAKE) .style .rules types conformance; checks=$$?; wait $$ui && exit $$checks
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,13 +51,35 @@ class Terminal:
         return [str(file) for file in self.data.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
+class Filled(NamedTuple):
+    """A data directory with a memory of each dialect about the same thing and one about another."""
+
+    data: Path
+    ids: dict[str, str]  # by dialect
+    kept: str  # the id of the other
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    terminal = Terminal(tmp_path_factory.mktemp("filled") / "data")
+    ids = {dialect: terminal.add(text_of(dialect), dialect, f"item {dialect}") for dialect in DIALECTS}
+    return Filled(terminal.data, ids, terminal.add(BYSTANDER, "paths", "bread"))
+
+
+@pytest.fixture
+def terminal(filled: Filled, tmp_path: Path) -> Terminal:
+    """Commands on a copy of the filled directory."""
+    shutil.copytree(filled.data, tmp_path / "data")
+    return Terminal(tmp_path / "data")
+
+
 @pytest.mark.parametrize("beside_a_server", [False, True], ids=["alone", "beside a server"])
-def test_what_is_erased_leaves_no_byte_and_a_receipt_in_the_audit(tmp_path: Path, beside_a_server: bool) -> None:
-    terminal = Terminal(tmp_path / "data")
-    ids = {terminal.add(text_of(dialect), dialect, f"item {dialect}"): text_of(dialect) for dialect in DIALECTS}
+def test_what_is_erased_leaves_no_byte_and_a_receipt_in_the_audit(
+    filled: Filled, terminal: Terminal, tmp_path: Path, beside_a_server: bool
+) -> None:
+    ids = {id_: text_of(dialect) for dialect, id_ in filled.ids.items()}
     edited = terminal.add("An older word about the juniper lighthouse.", "paths", "older")
     assert terminal.run("edit", edited, "--text", text_of("newer")).returncode == 0
-    kept = terminal.add(BYSTANDER, "paths", "bread")
     if beside_a_server:
         with serving(tmp_path / "data", QUIPU_MODEL="none"):
             done = terminal.run("forget", "--about", ABOUT, "--yes", "--json")
@@ -75,7 +98,7 @@ def test_what_is_erased_leaves_no_byte_and_a_receipt_in_the_audit(tmp_path: Path
     assert {f"{space}/{key}" for space, key, _ in json.loads(entry["targets"])} == {*digests}
     assert terminal.run("check").returncode == 0
     assert terminal.run("list").stdout.count("UTC  ") == 1
-    assert BYSTANDER in terminal.run("show", kept).stdout
+    assert BYSTANDER in terminal.run("show", filled.kept).stdout
 
 
 def test_a_backup_that_holds_an_erased_text_is_named(tmp_path: Path) -> None:
@@ -139,18 +162,14 @@ class Keyed(NamedTuple):
 
 
 @pytest.fixture
-def keyed(tmp_path: Path) -> Iterator[Keyed]:
-    """With a memory of each dialect about the same thing."""
-    terminal = Terminal(tmp_path / "data")
-    ids = {dialect: terminal.add(text_of(dialect), dialect, f"item {dialect}") for dialect in DIALECTS}
-    terminal.add(BYSTANDER, "paths", "bread")
+def keyed(filled: Filled, terminal: Terminal) -> Iterator[Keyed]:
     scopes = ("write", "admin", "operator")
     keys = {
         scope: json.loads(terminal.run("key", "create", "--scope", scope, "--json").stdout)["secret"]
         for scope in scopes
     }
-    with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
-        yield Keyed(terminal, server.port, keys, ids)
+    with serving(terminal.data, QUIPU_MODEL="none") as server:
+        yield Keyed(terminal, server.port, keys, filled.ids)
 
 
 def test_an_admin_erases_over_http_and_the_server_keeps_its_locks(keyed: Keyed) -> None:

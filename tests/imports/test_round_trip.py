@@ -1,6 +1,6 @@
 """An export of everything: into an empty store it brings back the same file, and the store is sound and answers alike.
 
-There are 1,000 memories, or as many as `ROUND_TRIP` says.
+There are 400 memories, or as many as `ROUND_TRIP` says.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from kernel.server import app
 from kernel.store import long_work
 from tests.imports.harness import Shell
 
-SIZE = int(os.environ.get("ROUND_TRIP", "1000"))
+SIZE = int(os.environ.get("ROUND_TRIP", "400"))
 Call = Callable[..., Any]
 Act = Callable[[Call, int], None]
 

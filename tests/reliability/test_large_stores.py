@@ -27,12 +27,12 @@ BOUND = 200_000_000  # bytes of memory of its own that any of it may take
 GROWTH = 70_000_000  # of a server, while it deletes everything
 PATIENCE = 60 + LARGE_MIB  # seconds; one transaction deletes all of it, text by text
 SETTINGS = {"QUIPU_LIMIT_STORE_VALUE": LIMIT, "QUIPU_LIMIT_RATE": 1_000_000, "QUIPU_LIMIT_BURST": 1_000_000}
-SENTENCE = "The harbour master keeps the tide tables of the northern basin beside the old radio. "
+WORD = "tide" * 250 + " "  # few words, which take less time than prose of the same size
 
 
 def text(number: int) -> str:
     """A memory of nearly one MiB."""
-    return f"Memory {number}. " + SENTENCE * ((1_000_000 - 40) // len(SENTENCE))
+    return f"Memory {number}. " + WORD * ((1_000_000 - 40) // len(WORD))
 
 
 def quipu(data: Path, *arguments: str) -> tuple[int, str, int]:
@@ -183,7 +183,7 @@ def test_a_document_of_more_than_one_value_is_imported(tmp_path: Path, catalogue
     with file.open("w", encoding="utf-8") as out:
         out.write('{"entries":{"guidelines":[')
         for number in range(entries):
-            held = {"id": f"g{number}", "name": f"rule {number}", "content": f"{number} " + SENTENCE * 120}
+            held = {"id": f"g{number}", "name": f"rule {number}", "content": f"{number} " + WORD * 10}
             out.write(("," if number else "") + json.dumps(held))
         out.write("]}}")
     assert file.stat().st_size > LARGE_MIB * 1_000_000

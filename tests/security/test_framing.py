@@ -19,6 +19,7 @@ BURST, OF_AN_ADDRESS = 60, 12
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 MCP = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 BODIES = {"/tools/recall": b'{"query":"x"}', "/mcp": MCP}
+_OK = b"HTTP/1.1 200"
 SOURCES = iter(range(10, 250))
 
 
@@ -213,8 +214,10 @@ def test_pipelined_requests_are_all_answered_however_many_come_at_once(tmp_path:
             peer.said = b""
             peer.send(asked)
             count = asked.count(b"Host:")
-            while peer.said.count(b"HTTP/1.1 200") < count:
+            while count > 0:
                 assert peer.listen()
+                count -= peer.said.count(_OK)
+                peer.said = peer.said[1 - len(_OK) :]  # the beginning of another
 
 
 def test_connections_of_an_address_are_bounded_and_others_are_served(
