@@ -1,7 +1,7 @@
 """Erasing: memories about a text are shown, then forgotten with all their traces, and a receipt proves it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +26,7 @@ from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.operations import erase as traces
 from kernel.operations.erase import Receipt
@@ -36,6 +37,8 @@ from kernel.store.transaction import Tx
 
 _MOST = 100  # memories looked at
 _SHOWN_CHARS = 100
+_LEAST_WORDS = 3  # of a text that may name more than a subject
+_PART = regex(r"[^\W_]+")
 _NO_FILE = "To erase rewrites the database file, and these memories are in PostgreSQL: forget them there."
 
 
@@ -68,14 +71,59 @@ class _Page(Struct):
 
 
 async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable:
-    """Return the memories about a text: the strong hits of a recall, and memories that hold each of its words."""
+    """Return the memories about a text: those that hold each of its words, and the strong hits of a recall.
+
+    An identifier in the text is asked of every memory. Without one, if a memory holds all of three words or more, a
+    strong hit must hold the names of the text and most of its words.
+    """
     if not request.about.strip():
         raise Fault("invalid", "about: is empty.")
     asking = {"query": request.about, "limit": _MOST, "detail": "text", "max_tokens": 100_000, "expired": True}
     hits = (await ask_recall(dispatch, visit, asking, _Page)).memories
-    words = request.about.casefold().split()
-    about = [hit for hit in hits if hit.verdict == "strong" or all(word in hit.text.casefold() for word in words)]
+    is_about = _about(request.about, [hit.text for hit in hits])
+    about = [hit for hit in hits if is_about(hit)]
     return Erasable([Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], len(hits) - len(about))
+
+
+def _about(asked: str, texts: Sequence[str]) -> Callable[[_Hit], bool]:
+    """Return the test for a hit: an address or a code is another thing than one that is like it, and so is a name."""
+    identifiers = [_parts(word) for word in asked.split() if _is_identifier(word)]
+    words = [word for word in asked.split() if not _is_identifier(word)]
+    names = [word for word in words if word[0].isupper()]
+
+    def held(of: Sequence[str], text: str) -> int:
+        folded = text.casefold()
+        return sum(word.casefold() in folded for word in of)
+
+    is_said = not identifiers and len(words) >= _LEAST_WORDS
+    is_strict = is_said and any(held(words, text) == len(words) for text in texts)
+
+    def is_about(hit: _Hit) -> bool:
+        if not _holds_all(identifiers, hit.text):
+            return False
+        many = held(words, hit.text)
+        if is_strict and (2 * many <= len(words) or held(names, hit.text) < len(names)):
+            return many == len(words)
+        return hit.verdict == "strong" or many == len(words)
+
+    return is_about
+
+
+def _holds_all(identifiers: Sequence[str], text: str) -> bool:
+    """Return whether a text holds all identifiers, in any spelling: `ACME-CORP` and `acme_corp` are the same."""
+    parts = _parts(text)
+    return all(whole in parts or f" {whole.replace(' ', '')} " in parts for whole in identifiers)
+
+
+def _is_identifier(word: str) -> bool:
+    """Return whether a word is an address or a code, such as `a.b@c.test`, `delta-99`, `ACME-CORP` or `net_id`."""
+    is_marked = len(_PART.findall(word)) > 1 and any(map(str.isalpha, word))
+    return is_marked and (word.isupper() or not {"@", "_"}.isdisjoint(word) or any(map(str.isdigit, word)))
+
+
+def _parts(text: str) -> str:
+    """Return the letters and digits of a text, in lower case, with a blank at each end and in place of all else."""
+    return f" {' '.join(_PART.findall(text.casefold()))} "
 
 
 async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:

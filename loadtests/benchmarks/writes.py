@@ -2,7 +2,7 @@
 
 A write is one memory with its row, full text, vector and history. Each server has its own file and its own memories.
 With `--against` a server of another checkout takes the place of all sides but the first, and the ratio of processor
-time for one write is printed.
+time for one write is printed; with `--filled 10000 --seconds .3` at 10,000 memories.
 """
 
 import tempfile
@@ -38,6 +38,7 @@ from loadtests.lib.servers import (
 _FULL, _TOOLS, _SINGLE, _NORMAL, _NAIVE = "quipu /mcp", "quipu /tools", "quipu group=1", "quipu NORMAL", "naive"
 _AGAINST = "against"
 _READY = 4000
+_FILLING = 64  # callers that fill the stores
 
 
 class Run(NamedTuple):
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rounds=5,
         callers={"type": int, "default": 64},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
+        filled={"type": int, "default": 0, "help": "memories in each store before the first round"},
         against={"type": Path, "help": "another checkout, whose server is compared"},
     )
     seconds = 0.3 if chosen.quick else chosen.seconds
@@ -101,13 +103,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             for side in sides.values():
                 side.run(chosen.callers, min(0.3, seconds))
+                while len(side.sent) < chosen.filled:
+                    side.run(_FILLING, min(0.3, seconds))
             found = rounds(
                 chosen.rounds,
                 {name: lambda side=side: side.run(chosen.callers, seconds) for name, side in sides.items()},
             )
         (_report_two if chosen.against else _report)(found, chosen.callers)
         complaints = [run.seen.complaint for runs in found.values() for run in runs if run.seen.errors]
-        complaints += [f"{name}: {wrong}" for name, side in sides.items() for wrong in _missing(side)]
+        complaints += [
+            f"{name}: {wrong}" for name, side in sides.items() if name != _AGAINST for wrong in _missing(side)
+        ]
     return finish(complaints)
 
 

@@ -18,7 +18,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from kernel.core.config import Config
 from tests.reliability.server_process import ROOT, serving
+from tests.security.authenticated_server import house
 
 DIALECTS = ["paths", "brain", "scopes", "notes", "sessions", "graph", "files"]
 ABOUT = "juniper lighthouse"
@@ -197,6 +199,29 @@ def test_an_admin_erases_over_http_and_the_server_keeps_its_locks(keyed: Keyed) 
     entry = next(entry for entry in entries if entry["id"] == receipt["audit"])
     assert (entry["tool"], entry["at"], entry["hash"]) == ("erase", receipt["at"], receipt["hash"])
     assert terminal.run("check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("about", "meant", "others"),
+    [
+        ("ida@mill.test primary address", ["Ida's primary address is ida@mill.test."], ["Ida keeps bees in Lund."]),
+        ("IRON-GATE project", ["The project is called IRON-GATE.", "Some notes call it Iron Gate."], []),
+        ("maple-17 gate token", ["Kai's gate token was maple-17."], ["Kai closed 17 gate alerts."]),
+        ("Otto Mill Lane", ["Otto lives in Mill Lane."], ["Anna lives in Mill Lane too."]),
+        ("heron", ["The heron nests at the lake.", "A heron was seen on Monday."], ["Bread is baked on Tuesday."]),
+    ],
+)
+def test_what_is_like_the_text_is_not_about_it(tmp_path: Path, about: str, meant: list[str], others: list[str]) -> None:
+    siblings = ["Ida's other address is ida.work@mill.test."]
+    with house(Config(data=tmp_path / "data")) as running:
+        ids = {
+            json.loads(running.tool("add_memory", {"path": f"{number}", "content": text}).body)["path"]: text
+            for number, text in enumerate([*meant, *others, *siblings])
+        }
+        body = json.dumps({"about": about}).encode()
+        answer = running.ask("POST", "/memories/erasable", body=body, headers={"content-type": "application/json"})
+    found = [ids[memory["id"].partition("/")[2]] for memory in json.loads(answer.body)["memories"]]
+    assert sorted(found) == sorted(meant)
 
 
 def test_a_memory_that_was_forgotten_before_is_erased_by_its_id(keyed: Keyed) -> None:
