@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from handlers.importers import agent_memories, chats, cogx, letta, markdown_folders, rules
+from handlers.importers.agent_stores import EXPORTS, GRAPHITI, LANGGRAPH
 from handlers.importers.archives import has_files, head_of, is_zip, unpack_zip
 from handlers.importers.importing import Open, Read, preview, run
 from handlers.importers.programs import (
@@ -31,7 +32,7 @@ from kernel.memories.json_rows import without_blanks
 
 _HEAD_BYTES = 1 << 16
 _LOOKED_AT_BYTES = 4096  # of each file of an archive
-_OF_FOLDERS = ("*.md", "*.markdown", "*.mdc", ".*rules")
+_OF_FOLDERS = ("*.md", "*.markdown", "*.mdc", ".*rules", "*.zip")
 _OF_MACOS = "__MACOSX"
 _Form = tuple[Callable[[Path], bool], Open]
 """One form in which the data of a program comes: how it is known, and how it is opened."""
@@ -58,9 +59,16 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form, is_export: bool 
 def _program(system: str, about: str, dialect: str, *members: str) -> Import:
     program = PROGRAMS[system]
     database = (partial(is_database, program), partial(open_database, program))
-    export = partial(open_export, program)
-    archive = (partial(has_files, names=(*program.files, *(f".{system}/{name}" for name in program.files))), export)
+    export, files = partial(open_export, program.export), program.export.files
+    archive = (partial(has_files, names=(*files, *(f".{system}/{name}" for name in files))), export)
     return _import(system, about, dialect, database, archive, (_has_members(*members), export), is_export=True)
+
+
+def _rows(system: str, about: str, *signs: tuple[str, ...]) -> Import:
+    """Return an import of JSON in which all members of any of the signs stand."""
+    export = partial(open_export, EXPORTS[system])
+    forms = [(partial(_has_all, names), export) for names in signs]
+    return _import(system, about, "brain", *forms, is_export=True)
 
 
 def _folder(kind: str, about: str, dialect: str, matches: Callable[[Path], bool], opens: Open) -> Import:
@@ -111,6 +119,10 @@ def _has_members(*names: str) -> Callable[[Path], bool]:
     )
 
 
+def _has_all(names: tuple[str, ...], path: Path) -> bool:
+    return all(_has_members(name)(path) for name in names)
+
+
 IMPORTS = (
     _import(
         "claude-code",
@@ -119,7 +131,10 @@ IMPORTS = (
         (agent_memories.is_claude_code, agent_memories.open_claude_code),
     ),
     _import(
-        "codex", "the folder with the memories of Codex", "brain", (agent_memories.is_codex, agent_memories.open_codex)
+        "codex",
+        "the folder with the memories of Codex, or one of its sessions",
+        "brain",
+        (agent_memories.is_codex, agent_memories.open_codex),
     ),
     _program(CLAUDE_MEM, "claude-mem.db, or the JSON of its export", "sessions", "totalObservations"),
     _program(
@@ -154,11 +169,24 @@ IMPORTS = (
         (_has_members("core_memory", "block_ids", "agents"), _file(letta.read_file)),
         is_export=True,
     ),
+    _rows(
+        LANGGRAPH,
+        "items of a store of LangGraph or LangMem as JSON",
+        ("namespace", "key", "value"),
+        ("prefix", "key", "value"),
+    ),
+    _rows(
+        GRAPHITI,
+        "facts, nodes and episodes of Graphiti or Zep as JSON",
+        ("fact", "valid_at"),
+        ("fact", "source_node_uuid"),
+        ("uuid", "labels", "summary"),
+    ),
     _program(
         MEM0,
         "the JSON of mem0, or its history.db",
         "brain",
-        *("memory", "results", "memories", "items", "content", "text", "data"),
+        *("memory", "results", "memories", "items", "content", "text", "data", "new_memory"),
     ),
     _folder(
         "okf",

@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from handlers.importers import chats, rules
+from handlers.importers import rules
+from handlers.importers.agent_sessions import CLAUDE_CODE, CODEX, is_rollout, is_session, rollout_items, session_items
 from handlers.importers.importing import Read
 from handlers.importers.markdown_folders import Vault, note_items, pages
 from handlers.importers.note_names import names_of
@@ -14,7 +15,6 @@ from handlers.importers.text_files import TextFile, files_below, names_below, re
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Source
 
-CLAUDE_CODE, CODEX = "claude-code", "codex"
 _INDEX = "MEMORY.md"
 _MEMORY_FOLDER = "memory"
 _SUMMARIES = "rollout_summaries"
@@ -26,28 +26,33 @@ _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items w
 def is_claude_code(path: Path) -> bool:
     """Return whether a path is the auto memory of a project, the folder of a user, or a session."""
     if path.is_file():
-        return chats.is_session(path)
+        return is_session(path)
     in_project = path.name == _MEMORY_FOLDER and (path / _INDEX).is_file()
     return in_project or (path / _MEMORY_FOLDER / _INDEX).is_file() or any(path.glob(f"projects/*/{_MEMORY_FOLDER}"))
 
 
 def is_codex(path: Path) -> bool:
-    return path.is_dir() and ((path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file())
+    """Return whether a path is the folder with the memories, or a session."""
+    if path.is_file():
+        return is_rollout(path)
+    return (path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file()
 
 
 def open_claude_code(source: Source, _stack: ExitStack) -> Read:
     """Return the memories below a folder and the rules of the user; of a session file its exchanges."""
     if source.path.is_file():
-        return partial(chats.session_items, source.path)
+        return partial(session_items, source.path)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
     return partial(_claude_code_items, source.path)
 
 
 def open_codex(source: Source, _stack: ExitStack) -> Read:
-    """Return the handbook and the summaries of sessions."""
+    """Return the handbook and the summaries of sessions; of a session file its exchanges."""
+    if source.path.is_file():
+        return partial(rollout_items, source.path)
     if not source.path.is_dir():
-        raise damaged(source.path.name, "is no folder")
+        raise damaged(source.path.name, "is no folder and no session")
     return partial(_codex_items, source.path)
 
 

@@ -42,7 +42,7 @@ UNREADABLE = (
     RuntimeError,
 )
 _TEXTS = {"", ".md", ".mdc", ".markdown", ".txt"}  # the endings of files that folders are read for
-_GZIP = b"\x1f\x8b"
+_GZIP, _ZIP = b"\x1f\x8b", ".zip"
 _ENCRYPTED = 1  # the bit of a member that needs a password
 
 
@@ -135,7 +135,7 @@ def has_files(path: Path, names: Collection[str]) -> bool:
         return False
 
 
-def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
+def open_zip(path: Path, stack: ExitStack, sizes: "_Sizes | None" = None) -> zipfile.ZipFile:
     """Return a ZIP archive of which every member is within bounds."""
     try:
         _check_directory(path)
@@ -143,7 +143,7 @@ def open_zip(path: Path, stack: ExitStack) -> zipfile.ZipFile:
         members = archive.infolist()
     except UNREADABLE as error:
         raise damaged(path.name, f"is no ZIP archive that can be read: {error}") from None
-    sizes = _Sizes(path.name)
+    sizes = sizes or _Sizes(path.name)
     for info in members:
         _add(sizes, info.file_size)
         _check_name(path.name, info.filename)
@@ -191,14 +191,17 @@ def is_zip(path: Path) -> bool:
     return path.is_file() and (head_of(path, 4) == b"PK\x03\x04" or zipfile.is_zipfile(path))
 
 
-def unpack_zip(path: Path, target: Path, most: int = MAX_MEMBER_BYTES) -> list[LeftOut]:
+def unpack_zip(path: Path, target: Path, most: int = MAX_MEMBER_BYTES, sizes: "_Sizes | None" = None) -> list[LeftOut]:
     """Copy a ZIP archive into a folder, of its texts at most so many bytes; return the members that are left out.
 
-    Other files, such as pictures, are there without their content.
+    Other files, such as pictures, are there without their content. An archive of nothing but archives, as Notion
+    writes it, is what they hold together.
     """
-    left = list[LeftOut]()
+    left, is_part = list[LeftOut](), sizes is not None
+    sizes = sizes or _Sizes(path.name)
     with ExitStack() as stack:
-        archive = open_zip(path, stack)
+        archive = open_zip(path, stack, sizes)
+        is_of_parts = not is_part and _is_of_parts(archive)
         for info in _members_of_zip(archive):
             if isinstance(info, LeftOut):
                 left.append(info)
@@ -207,18 +210,34 @@ def unpack_zip(path: Path, target: Path, most: int = MAX_MEMBER_BYTES) -> list[L
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(info) as file, place.open("xb") as copy:
-                    size = most if place.suffix.lower() in _TEXTS else 0
+                    size = MAX_MEMBER_BYTES if is_of_parts else most if place.suffix.lower() in _TEXTS else 0
                     while size and (chunk := file.read(min(size, _COPY_BYTES))):
                         size -= copy.write(chunk)
+                if is_of_parts:
+                    left += _unpack_part(place, target, most, sizes)
             except UNREADABLE as error:
                 with suppress(OSError):  # of a path that is too long, or leads through a file
                     place.unlink()
                 left.append(left_out(damaged(info.filename, f"cannot be unpacked: {_reason(error)}")))
                 continue
-            with suppress(ValueError):  # some programs write the month 0
+            with suppress(ValueError, FileNotFoundError):  # some programs write the month 0
                 at = datetime(*info.date_time, tzinfo=UTC).timestamp()
                 os.utime(place, (at, at))
     return left
+
+
+def _unpack_part(path: Path, target: Path, most: int, sizes: _Sizes) -> list[LeftOut]:
+    try:
+        return unpack_zip(path, target, most, sizes)
+    except Fault as fault:
+        return [left_out(fault)]
+    finally:
+        path.unlink()
+
+
+def _is_of_parts(archive: zipfile.ZipFile) -> bool:
+    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    return bool(names) and all(name.lower().endswith(_ZIP) for name in names)
 
 
 def is_gzip(path: Path) -> bool:

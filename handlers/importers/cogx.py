@@ -83,7 +83,7 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
                         continue
                     make, members = reader
                     yield from _other_members(row, members, element.place)
-                    yield from make(row, _base(row, system, kind, name))
+                    yield from make(row, base(row, system, kind, name))
         except Fault as fault:
             yield left_out(fault)
 
@@ -95,7 +95,7 @@ def _other_members(row: Values, members: frozenset[str], place: str) -> Iterator
             yield LeftOut(f"of the member {shown(member)}", place)
 
 
-def _base(row: Values, system: str, kind: str, name: str) -> Record:
+def base(row: Values, system: str, kind: str, name: str) -> Record:
     scope = mapping_in(row.get("scope"))
     program = text_of(row, "external_system")
     origin = {"system": system if program in {"", "unknown"} else program, "id": row.get("external_id"), "file": name}
@@ -142,7 +142,7 @@ def _episode(row: Values, base: Record) -> Iterator[Item]:
         )
 
 
-def _entity(row: Values, base: Record) -> Iterator[Item]:
+def entity(row: Values, base: Record) -> Iterator[Item]:
     name = clean_line(text_of(row, "name"))
     metadata = {**base.details["metadata"], **mapping_in(row.get("attributes"))}
     details = {"metadata": metadata, "aliases": texts_in(row.get("aliases"))}
@@ -154,7 +154,7 @@ def _entity(row: Values, base: Record) -> Iterator[Item]:
         yield LeftOut("without a name")
 
 
-def _fact(row: Values, base: Record) -> Iterator[Item]:
+def fact(row: Values, base: Record) -> Iterator[Item]:
     """Yield a memory, and a link if both ends are entities of the source."""
     subject, predicate, target = (text_of(row, name) for name in ("subject_ref", "predicate", "object_ref"))
     details = {
@@ -184,7 +184,7 @@ def _reader(make: Callable[[Values, Record], Iterator[Item]], *members: str) -> 
 _EVERY_ROW = frozenset({"kind", "external_system", "external_id", "created_at", "updated_at"})
 _TURN = frozenset({"role", "content", "occurred_at"})
 _MEMORY = _reader(_memory, "content", "categories", "metadata", "scope")
-_ENTITY = _reader(_entity, "name", "entity_type", "description", "aliases", "attributes", "metadata", "scope")
+_ENTITY = _reader(entity, "name", "entity_type", "description", "aliases", "attributes", "metadata", "scope")
 _FACT = ("subject_ref", "predicate", "object_ref", "fact_text", "valid_at", "invalid_at", "confidence")
 _KINDS: Mapping[str, _Reader] = MappingProxyType(
     {
@@ -194,7 +194,7 @@ _KINDS: Mapping[str, _Reader] = MappingProxyType(
         "episode": _reader(_episode, "turns", "title", "categories", "metadata", "scope"),
         "entitie": _ENTITY,
         "entity": _ENTITY,
-        "fact": _reader(_fact, *_FACT, "categories", "metadata", "scope"),
+        "fact": _reader(fact, *_FACT, "categories", "metadata", "scope"),
         "memory_block": _reader(_block, "label", "value"),
     }
 )

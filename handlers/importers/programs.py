@@ -50,22 +50,28 @@ _A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there"
 _NO_TIME = "9" * 17  # of a deletion without a time, which is later than any
 
 
+class Export(NamedTuple):
+    """An export in JSON: `members` have the rows, the first those of a list without a name; `files` are exports in a
+    folder or archive. `items(element, name)` are the items of an element.
+    """
+
+    members: tuple[str, ...]
+    files: tuple[str, ...]
+    items: Callable[[Element, str], Iterable[Item]]
+
+
 class Program(NamedTuple):
     """The tables of a program with the columns they need, and how its rows become items; the first table must be there.
 
-    `members` have the rows of an export, the first those of a list without a name; `files` are exports in a folder or
-    archive.
-    `rows(database, name)` are the items of a database, `items(element, name)` those of an element of an export.
-    The first table is read by its column `indexed`, if it is named. A database of the program has the tables `signs`
-    and the text `column` in its first MiB, and not the table `other`, which only a similar program has.
+    `rows(database, name)` are the items of a database. The first table is read by its column `indexed`, if it is named.
+    A database of the program has the tables `signs` and the text `column` in its first MiB, and not the table `other`,
+    which only a similar program has.
     """
 
+    export: Export
     signs: tuple[str, ...]
-    members: tuple[str, ...]
-    files: tuple[str, ...]
     tables: Mapping[str, tuple[str, ...]]
     rows: Callable[[ExternalDatabase, str], Iterator[Item]]
-    items: Callable[[Element, str], Iterable[Item]]
     indexed: str = ""
     other: str = ""
     column: bytes = b""
@@ -89,28 +95,28 @@ def open_database(program: Program, source: Source, stack: ExitStack) -> Read:
     return partial(program.rows, database, source.path.name)
 
 
-def open_export(program: Program, source: Source, stack: ExitStack) -> Read:
+def open_export(export: Export, source: Source, stack: ExitStack) -> Read:
     """Return the items of an export in JSON."""
     folder = source.path / f".{ENGRAM}"
-    inner = source._replace(path=folder) if program.files == _CHUNKS and folder.is_dir() else source
+    inner = source._replace(path=folder) if export.files == _CHUNKS and folder.is_dir() else source
     parts = parts_of(inner, stack)
-    if not any(isinstance(part, Part) and _is_export(program, part) for part in parts):
+    if not any(isinstance(part, Part) and _is_export(export, part) for part in parts):
         raise Fault("invalid", f"{shown(source.path.name)} holds nothing that can be imported.")
-    return partial(_newest, program, parts, source.path.name)
+    return partial(_newest, export, parts, source.path.name)
 
 
-def _is_export(program: Program, part: Part) -> bool:
-    return not part.name or any(PurePosixPath(part.name).match(pattern) for pattern in program.files)
+def _is_export(export: Export, part: Part) -> bool:
+    return not part.name or any(PurePosixPath(part.name).match(pattern) for pattern in export.files)
 
 
-def _newest(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+def _newest(export: Export, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
     """Yield the items of an export, of several versions of a record the last changed that may be a memory."""
     last: dict[int, int] = {}
-    for number, item in enumerate(_export_items(program, parts, name)):
+    for number, item in enumerate(_export_items(export, parts, name)):
         if isinstance(item, Record) and _is_version(item):
             key = _digest(item)
             last[key] = max(last.get(key, 0), _rank(item, number))
-    for number, item in enumerate(_export_items(program, parts, name)):
+    for number, item in enumerate(_export_items(export, parts, name)):
         if not isinstance(item, Record) or not _is_version(item) or last[_digest(item)] == _rank(item, number):
             yield item
         elif item.kind == GONE:
@@ -130,7 +136,7 @@ def _unless_deleted(row: Values, item: Record) -> Record:
 
 
 def _digest(item: Record) -> int:
-    return hash(item.key)
+    return hash((item.key, "memory" if item.kind == GONE else item.kind))
 
 
 def _rank(item: Record, number: int) -> int:
@@ -139,18 +145,18 @@ def _rank(item: Record, number: int) -> int:
     return (int(digits or 0) << 32) + number
 
 
-def _export_items(program: Program, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+def _export_items(export: Export, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
     for part in parts:
         if isinstance(part, LeftOut):
             yield part
-        elif not _is_export(program, part):
+        elif not _is_export(export, part):
             yield LeftOut("is no file with memories", part.name)
         else:
-            for element in rows_of(part, program.members):
+            for element in rows_of(part, export.members):
                 if isinstance(element, LeftOut):
                     yield element
-                elif element.member in {"", *program.members}:
-                    yield from program.items(element._replace(member=element.member or program.members[0]), name)
+                elif element.member in {"", *export.members}:
+                    yield from export.items(element._replace(member=element.member or export.members[0]), name)
                 else:
                     yield from unknown_member(element)
 
@@ -360,7 +366,7 @@ _MEM0_TEXTS = ("memory", "text", "data", "content")
 _MEM0_CREATED, _MEM0_UPDATED = ("created_at", "createdAt", "timestamp"), ("updated_at", "updatedAt")
 _MEM0_PLACED = (
     *(*_MEM0_TEXTS, *_MEM0_CREATED, *_MEM0_UPDATED, "id", "hash", "metadata", "category", "type", "categories", "tags"),
-    *("expiration_date", "text_lemmatized"),
+    *("expiration_date", "text_lemmatized", "memory_id", "old_memory", "new_memory", "event", "is_deleted"),
 )
 _NO_TEXT = f"has none of {', '.join(_MEM0_TEXTS)}"
 _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
@@ -368,6 +374,8 @@ _OPERATIONS = {"ADD": "created", "UPDATE": "updated", "DELETE": "deleted"}
 
 def _mem0_items(element: Element, name: str) -> Iterator[Item]:
     row = element.row
+    if "memory_id" in row and "new_memory" in row:  # of its history: the last event of a memory is its state
+        row = {**row, "id": row["memory_id"], "memory": row.get("new_memory") or row.get("old_memory")}
     if any(name in row for name in _MEM0_TEXTS) or is_deleted(row):
         yield _unless_deleted(row, _mem0_memory(row, name))
     else:
@@ -429,38 +437,30 @@ def _when(row: Values) -> str:
 
 PROGRAMS: Mapping[str, Program] = {
     CLAUDE_MEM: Program(
+        Export((*_KINDS, *_PROMPTS), (), _claude_mem_items),
         ("sdk_sessions", "observations"),
-        (*_KINDS, *_PROMPTS),
-        (),
         {"observations": ("id",), "session_summaries": ("id",), "user_prompts": (), "sdk_sessions": ()},
         _claude_mem_rows,
-        _claude_mem_items,
     ),
     ENGRAM: Program(
+        Export(("observations", _MUTATIONS, *_PROMPTS), _CHUNKS, _engram_items),
         ("observations", "sessions"),
-        ("observations", _MUTATIONS, *_PROMPTS),
-        _CHUNKS,
         {"observations": ("id", "content"), "user_prompts": (), "prompts": ()},
         _engram_rows,
-        _engram_items,
         other="sdk_sessions",
     ),
     MEMORY_SERVICE: Program(
+        Export(("memories",), (), _service_items),
         ("memories",),
-        ("memories",),
-        (),
         {"memories": ("content_hash", "content"), "memory_graph": ("source_hash", "target_hash")},
         _service_rows,
-        _service_items,
         column=b"content_hash",
     ),
     MEM0: Program(
+        Export(("results", "memories", "items"), ("memories.json", "memories.jsonl", "memories.jsonl.gz"), _mem0_items),
         ("history",),
-        ("results", "memories", "items"),
-        ("memories.json", "memories.jsonl", "memories.jsonl.gz"),
         {"history": ("memory_id", "event")},
         _mem0_rows,
-        _mem0_items,
         indexed="memory_id",
         other="doc",
     ),

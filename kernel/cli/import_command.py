@@ -91,9 +91,16 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
     for remark in result.remarks:
         note(_printable(remark))
     if call is not None:
-        print(f"imported {count_of_memories(call.touched)}; `quipu undo {call.id}` takes it back")
+        print(f"{_told(call.touched, result.counts)}; `quipu undo {call.id}` takes it back")
     elif not arguments.dry_run:
         print("nothing new was imported")
+
+
+def _told(touched: int, counts: Mapping[str, int]) -> str:
+    """Return the memories that an import touched: those that it added, updated and archived."""
+    others = {verb: counts.get(verb, 0) for verb in ("updated", "archived")}
+    groups = {"imported": max(0, touched - sum(others.values())), **others}
+    return ", ".join(f"{verb} {count_of_memories(count)}" for verb, count in groups.items() if count)
 
 
 def _newest_calls(file: Path, context: StoreContext, limit: int) -> list[audit.Entry]:

@@ -3,6 +3,7 @@ are documented, for programs that cannot run here. README.md says which is which
 """
 
 import gzip
+import io
 import json
 import shutil
 import zipfile
@@ -61,6 +62,26 @@ def zip_file(name: str, members: Mapping[str, Any]) -> Make:
         return folder / name
 
     return make
+
+
+def notion_zip(folder: Path) -> Path:
+    """An export of Notion: a ZIP archive of archives, here of two, in which a page has its id after its name."""
+    number = "39d2b6745dc68012930afe9bc14d27e"
+    parts = [
+        {
+            f"Private & Shared/Recipes {number}a.md": f"# Recipes\n\n[Soup](Recipes/Soup%20{number}b.md)\n",
+            f"Private & Shared/Table {number}c.csv": "a,b\n",
+        },
+        {f"Private & Shared/Recipes/Soup {number}b.md": "# Soup\n\nBoil it.\n"},
+    ]
+    with zipfile.ZipFile(folder / "ExportBlock-1.zip", "w") as whole:
+        for at, files in enumerate(parts, 1):
+            data = io.BytesIO()
+            with zipfile.ZipFile(data, "w") as part:
+                for name, text in files.items():
+                    part.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), text)
+            whole.writestr(zipfile.ZipInfo(f"ExportBlock-1-Part-{at}.zip", (2026, 1, 1, 0, 0, 0)), data.getvalue())
+    return folder / "ExportBlock-1.zip"
 
 
 def text_files(name: str, files: Mapping[str, str]) -> Make:
@@ -236,6 +257,78 @@ SESSION = "\n".join(
         },
     ]
 )
+
+
+def _of_codex(kind: str, **payload: Any) -> str:
+    return json.dumps({"timestamp": "2026-05-01T08:00:00Z", "type": kind, "payload": payload})
+
+
+def _said(role: str, *parts: dict[str, Any]) -> str:
+    return _of_codex("response_item", type="message", role=role, content=[*parts])
+
+
+ROLLOUT = "\n".join(
+    [
+        _of_codex("session_meta", id="s7", timestamp="2026-05-01T08:00:00Z", cwd="/web", cli_version="0.65.0"),
+        _said("developer", {"type": "input_text", "text": "Be careful."}),
+        _said("user", {"type": "input_text", "text": "# AGENTS.md instructions for /web\n\nUse make."}),
+        _said(
+            "user",
+            {"type": "input_text", "text": "<environment_context>/web</environment_context>"},
+            {"type": "input_text", "text": "# Context\nopen: a.py\n\n## My request for Codex:\nWhich port?"},
+        ),
+        _of_codex("event_msg", type="user_message", message="Which port?"),
+        _of_codex("response_item", type="reasoning", summary=[]),
+        _of_codex("response_item", type="function_call", name="shell", arguments="{}"),
+        _said("assistant", {"type": "output_text", "text": "7437."}),
+        _said("user", {"type": "input_image", "image_url": "data:"}),
+        _said("assistant", {"type": "output_text", "text": "A red bicycle."}),
+    ]
+)
+ITEMS = [
+    {"namespace": ["memories", "ada"], "key": f"k{number}", "value": value, "created_at": "2026-03-01T10:00:00+00:00"}
+    for number, value in enumerate(
+        [{"content": "Ada cycles."}, {"kind": "Memory", "content": {"content": "Ada bakes."}}, {"city": "Bonn", "n": 2}]
+    )
+]
+GRAPHITI = {
+    "edges": [
+        {
+            "uuid": "e1",
+            "name": "LIVES_IN",
+            "fact": "Ada lives in Bonn.",
+            "source_node_uuid": "n1",
+            "target_node_uuid": "n2",
+            "valid_at": "2024-05-01T00:00:00Z",
+            "invalid_at": None,
+        }
+    ],
+    "nodes": [
+        {"uuid": "n1", "name": "Ada", "labels": ["Entity", "Person"], "summary": "Ada bakes."},
+        {"uuid": "n2", "name": "Bonn", "labels": ["Entity"], "summary": ""},
+    ],
+    "episodes": [{"uuid": "p1", "content": "I moved to Bonn.", "source": "message"}],
+}
+MEM0_EVENTS = [
+    {
+        "id": "h1",
+        "memory_id": "m1",
+        "old_memory": None,
+        "new_memory": "Bonn.",
+        "event": "ADD",
+        "created_at": "2026-01-01",
+    },
+    {
+        "id": "h2",
+        "memory_id": "m1",
+        "old_memory": "Bonn.",
+        "new_memory": "Rome.",
+        "event": "UPDATE",
+        "created_at": "2026-01-01",
+        "updated_at": "2026-01-02",
+    },
+    {"id": "h3", "memory_id": "m2", "old_memory": "Tea.", "new_memory": None, "event": "DELETE", "is_deleted": 1},
+]
 RULES = {
     "CLAUDE.md": "Be kind. See @docs/style.md and `@not.md`.\n\n## Tests\nRun them.\n",
     "docs/style.md": "# Style\nUse tabs.\n",
@@ -327,6 +420,19 @@ SOURCES: Mapping[str, Given] = {
         {"memories": 1, "already there": 0, "left out": 2},
     ),
     "codex": Given(text_files("memories", CODEX), "codex", {"notes": 2, "already there": 0, "left out": 1}),
+    "codex session": Given(
+        lambda folder: text_files("s", {"rollout-s7.jsonl": ROLLOUT})(folder) / "rollout-s7.jsonl",
+        "codex",
+        {"memories": 2, "already there": 0, "left out": 6},
+    ),
+    "langgraph": Given(json_file("store.json", ITEMS), "langgraph", {"memories": 3, **ZERO}),
+    "graphiti": Given(
+        json_file("graph.json", GRAPHITI), "graphiti", {"entities": 2, "links": 1, "memories": 2, **ZERO}
+    ),
+    "mem0 events": Given(
+        json_file("history.json", MEM0_EVENTS), "mem0", {"memories": 1, "already there": 0, "left out": 2}
+    ),
+    "notion": Given(notion_zip, "obsidian", {"entities": 2, "links": 1, "notes": 2, "already there": 0, "left out": 1}),
     "rules": Given(text_files("web", RULES), "rules", {"guidelines": 5, **ZERO}),
     "obsidian": Given(
         text_files("vault", OBSIDIAN),
@@ -359,6 +465,10 @@ ROWS = {
     "engram": [{"id": number, "title": "", "content": f"Note {number}.", "topic_key": "t"} for number in range(3)],
     "mcp-memory-service": [{"content": f"Fact {number}.", "content_hash": f"h{number}"} for number in range(3)],
     "letta": [{"id": f"p{number}", "text": f"Passage {number}."} for number in range(3)],
+    "langgraph": [
+        {"namespace": ["n"], "key": f"k{number}", "value": {"content": f"Fact {number}."}} for number in range(3)
+    ],
+    "graphiti": [{"uuid": f"e{number}", "fact": f"Fact {number}."} for number in range(3)],
 }
 COGX_ROWS = [{"kind": "memory", "external_id": f"m{number}", "content": f"Fact {number}."} for number in range(3)]
 MEMBERS = {

@@ -11,7 +11,7 @@ import pytest
 
 from kernel.core.errors import Fault
 from tests.imports.harness import Shell
-from tests.imports.sources import ZERO, text_files
+from tests.imports.sources import SOURCES, ZERO, text_files
 
 TALKS = [{"uuid": "u", "name": "n", "chat_messages": [{"sender": "human", "text": "Which tea?"}]}]
 ZOO = [{"uuid": "p", "name": "Zoo", "description": "Cats and dogs"}]
@@ -77,6 +77,26 @@ def test_a_damaged_note_of_an_archive_costs_no_other(shell: Shell, tmp_path: Pat
     )
     with pytest.raises(Fault, match=r"a\.md: cannot be unpacked"):
         shell.bring(path, "--strict")
+
+
+def test_a_damaged_part_of_an_archive_of_archives_costs_no_other(shell: Shell, tmp_path: Path) -> None:
+    path = SOURCES["notion"].make(tmp_path)
+    with zipfile.ZipFile(path) as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    with zipfile.ZipFile(path, "w") as whole:
+        whole.writestr("ExportBlock-1-Part-1.zip", parts["ExportBlock-1-Part-1.zip"])
+        whole.writestr("ExportBlock-1-Part-2.zip", parts["ExportBlock-1-Part-2.zip"][:60])
+    done = shell.bring(path)
+    assert (done["counts"]["notes"], done["counts"]["left out"]) == (1, 2)
+    assert any("ExportBlock-1-Part-2.zip: is no ZIP archive that can be read" in remark for remark in done["remarks"])
+
+
+def test_an_archive_in_a_vault_is_no_part_of_it(shell: Shell, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "v.zip", "w") as whole:
+        whole.write(SOURCES["notion"].make(tmp_path), "files/old.zip")
+        whole.writestr("a.md", "Alpha.")
+    done = shell.bring(tmp_path / "v.zip")
+    assert (done["counts"]["notes"], done["remarks"]) == (1, ["left out: 1 files/old.zip: is no Markdown file"])
 
 
 def test_a_damaged_member_of_an_export_is_named(shell: Shell, tmp_path: Path) -> None:

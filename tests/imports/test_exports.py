@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.imports.harness import Shell
-from tests.imports.sources import json_file, written, zip_file
+from tests.imports.sources import SOURCES, json_file, written, zip_file
 
 
 def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
@@ -641,3 +641,69 @@ def test_members_without_a_place_are_kept_as_metadata(
     (found,) = rows(shell, "brain_memory") or rows(shell, "sessions_memory")
     metadata = json.loads(found["metadata"])
     assert {name: value for name, value in metadata.items() if name != "from"} == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "texts"),
+    [
+        (
+            "codex session",
+            "sessions_memory",
+            ["Question: Which port?\n\nAnswer: 7437.", "Question: (image)\n\nAnswer: A red bicycle."],
+        ),
+        ("langgraph", "brain_memory", ["Ada cycles.", "Ada bakes.", "city: Bonn\nn: 2"]),
+        ("graphiti", "brain_memory", ["Ada lives in Bonn.", "I moved to Bonn."]),
+        ("mem0 events", "brain_memory", ["Rome."]),
+        (
+            "notion",
+            "brain_note",
+            ["# Recipes\n\n[Soup](Recipes/Soup%2039d2b6745dc68012930afe9bc14d27eb.md)", "# Soup\n\nBoil it."],
+        ),
+    ],
+)
+def test_texts_of_formats_without_a_program_of_their_own(
+    name: str, table: str, texts: list[str], shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring(SOURCES[name].make(tmp_path))
+    assert sorted(contents(shell, table)) == sorted(texts)
+
+
+def test_a_fact_of_graphiti_keeps_its_validity_and_its_ends(shell: Shell, tmp_path: Path) -> None:
+    shell.bring(SOURCES["graphiti"].make(tmp_path))
+    fact = next(row for row in rows(shell, "brain_memory") if row["content"] == "Ada lives in Bonn.")
+    assert (fact["category"], fact["valid_from"], fact["valid_until"]) == ("fact", "2024-05-01T00:00:00.000Z", None)
+    names = {row["id"]: row["name"] for row in rows(shell, "brain_entity")}
+    (link,) = rows(shell, "brain_link")
+    ends = names[link["source_id"]], link["relationship"], names[link["target_id"]]
+    assert ends == ("Ada", "LIVES_IN", "Bonn")
+
+
+@pytest.mark.parametrize("source", ["subagent", {"subagent": {"thread_spawn": {"depth": 1}}}])
+def test_prompts_to_a_helper_of_codex_are_no_questions(source: Any, shell: Shell, tmp_path: Path) -> None:
+    head = {"id": "s8", "thread_source": source} if isinstance(source, str) else {"id": "s8", "source": source}
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look for the port."}]}
+    lines = [{"type": "session_meta", "payload": head}, {"type": "response_item", "payload": said}]
+    path = tmp_path / "rollout-s8.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    done = shell.bring(path)
+    assert done["counts"] == {"already there": 0, "left out": 3}
+    assert "left out: 1 said to or by a helper of the agent" in done["remarks"]
+
+
+def test_a_session_of_codex_without_payloads_is_read(shell: Shell, tmp_path: Path) -> None:
+    def said(role: str, text: str) -> dict[str, Any]:
+        return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+
+    lines = [
+        {"id": "s6", "timestamp": "2025-05-01T08:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        said("user", "<user_instructions>Use make.</user_instructions>"),
+        said("user", "Which port?"),
+        said("assistant", "7437."),
+    ]
+    path = tmp_path / "rollout-s6.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    done = shell.bring(path)
+    assert done["counts"] == {"memories": 1, "already there": 0, "left out": 3}
+    assert [row["session_id"] for row in rows(shell, "sessions_memory")] == ["codex:s6"]
+    assert contents(shell) == ["Question: Which port?\n\nAnswer: 7437."]

@@ -126,7 +126,10 @@ ORIGINALS: dict[str, Callable[[Path], Subject]] = {
     "agent-memory": agent_memory,
     "project-brain": project_brain,
 }
-BINARIES = [*("claude", "chatgpt", "cogx", "claude-mem", "mcp-memory-service", "mem0 history", "engram")]
+BINARIES = [
+    *("claude", "chatgpt", "cogx", "claude-mem", "mcp-memory-service", "mem0 history", "engram", "notion"),
+    *("claude-code session", "codex session"),
+]
 SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     **{f"{name} rows": (lambda folder, name=name: whole_rows(name, folder)) for name in ROWED},
     **{f"{name} page": (lambda folder, name=name: page_file(name, folder)) for name in FOLDERS},

@@ -162,6 +162,18 @@ def test_an_import_ends_with_the_number_that_undoes_it(kernel: Kernel, run: Run,
     assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 1
 
 
+def test_an_import_ends_with_what_it_added_updated_and_archived(kernel: Kernel, run: Run, tmp_path: Path) -> None:
+    def last(**texts: str) -> str:
+        rows = ", ".join(f'{{"id": "{number}", "memory": "{text}"}}' for number, text in texts.items())
+        (tmp_path / "mem0.json").write_text(f"[{rows}]", encoding="utf-8")
+        return run("import", "mem0", str(tmp_path / "mem0.json"))[1].splitlines()[-1].partition(";")[0]
+
+    assert last(a="Tea.", b="Milk.", c="Rye.") == "imported 3 memories"
+    assert last(c="Rye.") == "archived 2 memories"
+    assert last(a="Tea.", c="Oats.", d="Nuts.") == "imported 1 memory, updated 2 memories"
+    assert last(a="Tea.", c="Corn.", e="Figs.") == "imported 1 memory, updated 1 memory, archived 1 memory"
+
+
 def test_undo_without_a_number_proposes_the_last_call(kernel: Kernel, call: Call, run: Run) -> None:
     with pytest.raises(Fault, match=r"^No recent call can be undone\.$"):
         run("undo")

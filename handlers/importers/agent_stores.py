@@ -1,0 +1,101 @@
+"""The stores of LangGraph and LangMem, and the graphs of Graphiti and Zep, as JSON; their rows become those of COGX."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from handlers.importers import cogx
+from handlers.importers.programs import Export
+from handlers.importers.records import (
+    Item,
+    LeftOut,
+    Values,
+    clean_line,
+    filled,
+    list_in,
+    mapping_in,
+    other_members,
+    text_of,
+    texts_in,
+)
+from kernel.memories.json_rows import Element
+
+LANGGRAPH, GRAPHITI = "langgraph", "graphiti"
+_TEXTS = ("content", "memory", "text", "data")
+_ITEM = ("namespace", "prefix", "key", "value", "created_at", "updated_at")
+_TIMES = ("created_at", "updated_at")
+_FACT = ("uuid", "fact", "name", "source_node_uuid", "target_node_uuid", "valid_at", "invalid_at", "expired_at")
+_NODE = ("uuid", "name", "labels", "summary", "attributes")
+_EPISODE = ("uuid", "content")
+
+
+def _stored(element: Element, name: str) -> Iterator[Item]:
+    """Yield the memory of an item: its text, or all of its values; LangMem has them below `content`, and a `kind`."""
+    row = element.row
+    if "value" not in row or "key" not in row:
+        yield LeftOut("has no key and value", element.place, is_damage=True)
+        return
+    value, place = mapping_in(row["value"]), "/".join(texts_in(row.get("namespace") or row.get("prefix")))
+    inner = mapping_in(value.get("content")) if "kind" in value else {}
+    values = inner or value or {"content": row["value"]}
+    member = next((member for member in _TEXTS if text_of(values, member)), "")
+    more = other_members(values, member) if member else {}
+    translated = {
+        "external_id": f"{place}/{row['key']}",
+        "content": text_of(values, member) if member else "\n".join(_lines(values)),
+        "metadata": {**other_members(row, *_ITEM), **more, **filled({"namespace": place})},
+        **{time: row.get(time) for time in _TIMES},
+    }
+    category = clean_line(text_of(value, "kind") if inner else "", 100)
+    yield cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category)
+
+
+def _lines(values: Values) -> Iterator[str]:
+    for name, value in filled(values).items():
+        yield f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+
+
+def _of_graph(element: Element, name: str) -> Iterator[Item]:
+    """Yield a fact with its validity, an entity, or the text of an episode."""
+    row = element.row
+    if text_of(row, "fact"):
+        fact = {
+            "fact_text": row["fact"],
+            "predicate": row.get("name"),
+            "subject_ref": row.get("source_node_uuid"),
+            "object_ref": row.get("target_node_uuid"),
+            "valid_at": row.get("valid_at"),
+            "invalid_at": row.get("invalid_at") or row.get("expired_at"),
+        }
+        yield from cogx.fact(fact, cogx.base(_whole(row, fact, _FACT), GRAPHITI, "fact", name))
+    elif text_of(row, "content"):
+        episode = _whole(row, {"content": row["content"]}, _EPISODE)
+        yield cogx.base(episode, GRAPHITI, "episode", name)._replace(category="episode")
+    elif text_of(row, "name"):
+        label = next((label for label in list_in(row.get("labels")) if label != "Entity"), "")
+        node = {
+            "name": row["name"],
+            "description": row.get("summary"),
+            "entity_type": label,
+            "attributes": row.get("attributes"),
+        }
+        yield from cogx.entity(node, cogx.base(_whole(row, node, _NODE), GRAPHITI, "entity", name))
+    else:
+        yield LeftOut("has no fact, content or name", element.place, is_damage=True)
+
+
+def _whole(row: Values, translated: Values, placed: tuple[str, ...]) -> Values:
+    """Return a row with its id, its times, and the members without a place as metadata."""
+    more = other_members(row, *placed, *_TIMES)
+    return {
+        **translated,
+        "external_id": row.get("uuid"),
+        "metadata": more,
+        **{time: row.get(time) for time in _TIMES},
+    }
+
+
+EXPORTS = {
+    LANGGRAPH: Export(("items", "results"), (), _stored),
+    GRAPHITI: Export(("edges", "facts", "nodes", "episodes"), (), _of_graph),
+}
