@@ -254,7 +254,8 @@ def _items(row: Element | LeftOut, *, strict: bool = False) -> Iterator[_Item | 
         return
     value = row.row
     kind = value.get("type")
-    kind = kind if isinstance(kind, str) else row.member
+    if not isinstance(kind, str):  # entities stand in the list of relations where agents wrote the file
+        kind = "entity" if "entityType" in value else row.member
     if kind in {"entity", "entities"} or (kind not in _KINDS and "entityType" in value):
         yield from _entity(value, row.place)
     elif kind in _KINDS or "relationType" in value:

@@ -102,6 +102,7 @@ FORMS = {
     "a response to read_graph": json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": GRAPH}}),
     "parts of read_graph": json.dumps([{"type": "text", "text": json.dumps(GRAPH)}], indent=2),
     "indented read_graph": json.dumps(GRAPH, indent=2),
+    "read_graph with an entity among the relations": json.dumps({"entities": [], "relations": [KNOWS, ADA]}),
     "without types": GOOD.replace('"type":"entity",', "").replace('"type":"relation",', ""),
     "lines with commas": f"{json.dumps(ADA)},\n{json.dumps(KNOWS)},\n",
     "carriage returns": GOOD.replace("\n", "\r"),
