@@ -53,6 +53,7 @@ _NOTICES_OF_CODEX = (
     "# AGENTS.md instructions",
 )
 _REQUEST = "## My request for Codex:"  # an editor tells before it which files are open
+_EVENTS = {"user_message": "user", "agent_message": "assistant"}
 _CALLS = ("_call", "_call_output", "reasoning")
 
 
@@ -152,33 +153,41 @@ def _noise(row: Row, role: str, whole: str, text: str) -> str:
 def rollout_items(path: Path) -> Iterator[Item]:
     """Yield the exchanges of a session of Codex, and its records that hold nothing said.
 
-    Its first line names it; older sessions have the records themselves in place of their `payload`.
+    Its first line names it; older sessions have the records themselves in place of their `payload`. Most sessions have
+    each message twice, as an item and as an event; some have the events alone.
     """
-    messages, head = list[Message](), dict[str, Any]()
+    items, events, head = list[Message](), list[Message](), dict[str, Any]()
     with path.open("rb") as file:
         for element in lines(file):
             if isinstance(element, LeftOut):
                 yield element
                 continue
-            item = mapping_in(element.row.get("payload")) or element.row
-            is_head = text_of(element.row, "type") in {"", "session_meta"}
-            head = head or (item if is_head else {})
-            content = item.get("content")
-            text = texts_in_parts(_said(content, _NOTICES_OF_CODEX)).rpartition(_REQUEST)[2].strip()
-            text = text or (parts_without_text(content) if _has_image(content) else "")
-            reason = _is_not_said(item, text, head)
-            if reason:
+            row, record = element.row, mapping_in(element.row.get("payload")) or element.row
+            is_head = text_of(row, "type") in {"", "session_meta"}
+            head = head or (record if is_head else {})
+            role = _EVENTS.get(text_of(record, "type"), "")
+            message = _of_rollout(record, role or text_of(record, "role"), time_in(row, "timestamp"))
+            if reason := _is_not_said(record, message, head):
                 yield LeftOut(reason)
             else:
-                messages.append(Message(text_of(item, "role"), text, time_in(element.row, "timestamp")))
-    yield from exchanges(CODEX, text_of(head, "id") or path.stem, "", time_in(head, "timestamp"), messages, path.name)
+                (events if role else items).append(message)
+    if items:
+        yield from [LeftOut(_OF_PROGRAM)] * len(events)
+    number = text_of(head, "id") or path.stem
+    yield from exchanges(CODEX, number, "", time_in(head, "timestamp"), items or events, path.name)
 
 
-def _is_not_said(item: Row, text: str, head: Row) -> str:
+def _of_rollout(record: Row, role: str, at: str) -> Message:
+    content = record.get("content") or record.get("message")
+    text = texts_in_parts(_said(content, _NOTICES_OF_CODEX)).rpartition(_REQUEST)[2].strip()
+    return Message(role, text or (parts_without_text(content) if _has_image(content) else ""), at)
+
+
+def _is_not_said(record: Row, message: Message, head: Row) -> str:
     """Return why a record is nothing that a person has said to Codex, or that it has answered."""
-    kind = text_of(item, "type")
-    if kind != "message" or text_of(item, "role") not in _ROLES:
+    kind = text_of(record, "type")
+    if kind not in {"message", *_EVENTS} or message.role not in _ROLES:
         return TOOL if kind.endswith(_CALLS) else _OF_PROGRAM
     if text_of(head, "thread_source") == "subagent" or "subagent" in mapping_in(head.get("source")):
         return _OF_HELPER
-    return "" if text else _NOTICE_OF_PROGRAM
+    return "" if message.text else _NOTICE_OF_PROGRAM

@@ -682,12 +682,17 @@ def test_a_fact_of_graphiti_keeps_its_validity_and_its_ends(shell: Shell, tmp_pa
 def test_prompts_to_a_helper_of_codex_are_no_questions(source: Any, shell: Shell, tmp_path: Path) -> None:
     head = {"id": "s8", "thread_source": source} if isinstance(source, str) else {"id": "s8", "source": source}
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look for the port."}]}
-    lines = [{"type": "session_meta", "payload": head}, {"type": "response_item", "payload": said}]
+    event = {"type": "user_message", "message": "Look for the port."}
+    lines = [
+        {"type": "session_meta", "payload": head},
+        {"type": "response_item", "payload": said},
+        {"type": "event_msg", "payload": event},
+    ]
     path = tmp_path / "rollout-s8.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     done = shell.bring(path)
-    assert done["counts"] == {"already there": 0, "left out": 3}
-    assert "left out: 1 said to or by a helper of the agent" in done["remarks"]
+    assert done["counts"] == {"already there": 0, "left out": 4}
+    assert "left out: 2 said to or by a helper of the agent" in done["remarks"]
 
 
 def test_a_session_of_codex_without_payloads_is_read(shell: Shell, tmp_path: Path) -> None:
@@ -707,3 +712,16 @@ def test_a_session_of_codex_without_payloads_is_read(shell: Shell, tmp_path: Pat
     assert done["counts"] == {"memories": 1, "already there": 0, "left out": 3}
     assert [row["session_id"] for row in rows(shell, "sessions_memory")] == ["codex:s6"]
     assert contents(shell) == ["Question: Which port?\n\nAnswer: 7437."]
+
+
+def test_a_session_of_codex_may_hold_events_alone(shell: Shell, tmp_path: Path) -> None:
+    events = [("user_message", "Which port?"), ("agent_message", "7437."), ("agent_message", "Done.")]
+    lines = [
+        {"type": "session_meta", "payload": {"id": "s5"}},
+        *({"type": "event_msg", "payload": {"type": kind, "message": text}} for kind, text in events),
+    ]
+    path = tmp_path / "rollout-s5.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    done = shell.bring(path)
+    assert done["counts"] == {"memories": 1, "already there": 0, "left out": 1}
+    assert contents(shell) == ["Question: Which port?\n\nAnswer: 7437.\n\nDone."]
