@@ -55,6 +55,25 @@ def test_a_resolved_conflict_marks_no_version(call: Call, guideline: str) -> Non
     assert (current["content"], current["conflictFlag"]) == ("Use spaces.", False)
 
 
+def test_priority_and_category_are_those_of_the_time_that_is_asked_for(call: Call, clock: Clock) -> None:
+    rule = {"name": "tabs", "scopeType": "global", "content": "Use tabs.", "priority": 50, "category": "a"}
+    key = said(call("memory_guideline", action="add", **rule))["guideline"]["id"]
+    then = clock.now
+    clock.move(days=1)
+    said(call("memory_guideline", action="update", id=key, priority=90, category="b"))
+
+    got = said(call("memory_guideline", action="get", id=key, asOf=then))["guideline"]
+    (found,) = said(call("memory_query", action="search", search="tabs", asOf=then))["results"]
+    versions = said(call("memory_guideline", action="history", id=key))["versions"]
+
+    assert [(row["priority"], row["category"]) for row in (got, found["guideline"], *versions)] == [
+        (50, "a"),
+        (50, "a"),
+        (90, "b"),
+        (50, "a"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
