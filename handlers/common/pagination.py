@@ -69,7 +69,7 @@ def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> fl
     if _is_whole_text(request) or not listing.items:
         return 0.0
     lines = [(item, one_line(item.document.text, _LINE_WIDTH)) for item in listing.items[: request.limit]]
-    memories = [_recalled_memory(item, line, request) for item, line in lines]
+    memories = [_recalled_memory(item, line, request, request.explain) for item, line in lines]
     answer.days_old = _days_old(listing, request, len(memories))
     token_range = tokens_of(_encode((answer, memories)))
     cursor = _cursor_tokens(listing.shown, len(memories)) if len(memories) < len(listing.items) else 0.0
@@ -120,7 +120,7 @@ def _too_few(item: ScoredDocument, request: Recall, room: float) -> Fault:
 def _fit(item: ScoredDocument, request: Recall, room: float, *, first: bool) -> tuple[RecalledMemory | None, Tokens]:
     """Return the memory if it takes at most `room` tokens, and its tokens; the first of a page is cut to fit."""
     text = item.document.text if _is_whole_text(request) else one_line(item.document.text, _LINE_WIDTH)
-    memory = _recalled_memory(item, text, request)
+    memory = _recalled_memory(item, text, request, _is_detailed(request))
     token_range = tokens_of(_encode(memory))
     if token_range.most <= room or not first:
         return (memory, token_range) if token_range.most <= room else (None, token_range)
@@ -146,11 +146,21 @@ def _is_whole_text(request: Recall) -> bool:
     return request.detail == "text" or bool(request.ids)
 
 
-def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
+def _is_detailed(request: Recall) -> bool:
+    return _is_whole_text(request) or request.explain
+
+
+def _recalled_memory(item: ScoredDocument, text: str, request: Recall, is_detailed: bool) -> RecalledMemory:
     document = item.document
-    is_detailed = _is_whole_text(request) or request.explain
     score = round(item.score, _DIGITS if is_detailed else _LINE_DIGITS)
-    memory = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
+    whole = document.text
+    is_whole = (
+        text == whole
+        or (  # in other blanks
+            len(whole) <= 4 * _LINE_WIDTH and whole.rstrip().endswith(text[-1:]) and text == " ".join(whole.split())
+        )
+    )
+    memory = RecalledMemory(f"{document.space}/{document.key}", score, text, is_whole)
     if item.scored is not None:
         strength = min(item.scored.strength, _MOST_STALE) if item.document.stale else item.scored.strength
         memory.strength = round(strength, _LINE_DIGITS)
@@ -167,12 +177,6 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> Recall
         memory.signals = _signals(item)
         memory.explained = _explained(item) if item.scored else UNSET
     return memory
-
-
-def _is_whole(text: str, whole: str) -> bool:
-    if text == whole or len(whole) > 4 * _LINE_WIDTH or not whole.rstrip().endswith(text[-1:]):
-        return text == whole
-    return text == " ".join(whole.split())
 
 
 def _signals(item: ScoredDocument) -> Signals:
@@ -194,7 +198,7 @@ def _round(value: float | None) -> float | None:
 
 
 def _least(item: ScoredDocument, request: Recall) -> RecalledMemory:
-    return _recalled_memory(item, item.document.text[:_LEAST_CUT] + "…", request)
+    return _recalled_memory(item, item.document.text[:_LEAST_CUT] + "…", request, _is_detailed(request))
 
 
 def _cut_to(item: ScoredDocument, request: Recall, room: float) -> RecalledMemory | None:
@@ -210,12 +214,13 @@ def _cut_to(item: ScoredDocument, request: Recall, room: float) -> RecalledMemor
         request = _BARE
     if not fits(_least(item, request)):
         return None
+    is_detailed = _is_detailed(request)
     # Binary search: the tokens cannot be computed from the length.
     low, high = 0, min(len(text), int(room * _MOST_CHARACTERS_PER_TOKEN))
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(_recalled_memory(item, text[:middle] + "…", request)):
+        if fits(_recalled_memory(item, text[:middle] + "…", request, is_detailed)):
             low = middle
         else:
             high = middle - 1
-    return _recalled_memory(item, text[:low] + "…", request)
+    return _recalled_memory(item, text[:low] + "…", request, is_detailed)

@@ -47,7 +47,11 @@ def order(
     hits: Sequence[Scored], documents: Mapping[int, Document], leaders: Mapping[int, int], rules: OrderRules
 ) -> list[ScoredDocument]:
     """Scores the hits whose documents are given, best first; `leaders` maps near-duplicates to the first of them."""
-    items = [_score(item, documents[item.hit.doc], rules) for item in hits if item.hit.doc in documents]
+    scored = [item for item in hits if item.hit.doc in documents]
+    if rules.recency:
+        items = [_with_recency(item, documents[item.hit.doc], rules) for item in scored]
+    else:
+        items = [ScoredDocument(item.score, item, documents[item.hit.doc], item.parts) for item in scored]
     return _diversify(_best_first(items), leaders, rules)
 
 
@@ -69,9 +73,7 @@ def recency(updated_at: str, now: str, half_life: float) -> float:
     return 0.5 ** (max(0.0, age) / half_life)
 
 
-def _score(hit: Scored, document: Document, rules: OrderRules) -> ScoredDocument:
-    if not rules.recency:
-        return ScoredDocument(hit.score, hit, document, hit.parts)
+def _with_recency(hit: Scored, document: Document, rules: OrderRules) -> ScoredDocument:
     whole = 1.0 + rules.recency
     fresh = rules.recency * recency(document.updated_at, rules.now, rules.half_life)
     parts = Parts(*[part / whole for part in astuple(hit.parts)])

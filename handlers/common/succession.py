@@ -101,7 +101,8 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     An older hit names the newer.
     """
     sequence = [*items]
-    texts = [_statement_text(item.document.text) for item in sequence[:_COMPARED]]
+    texts = [item.document.text for item in sequence[:_COMPARED]]
+    texts = [_statement_text(text) if len(text) <= _MOST_CHARS else "" for text in texts]
     if sum(map(bool, texts)) <= 1 or all(map(_LABEL.match, filter(None, texts))):
         return sequence
     subjects = {stem for stem, word in _content_words(tx, question).items() if word not in _RELATIONS}
@@ -174,7 +175,7 @@ def _is_in_list(every: Sequence[_Statement], statement: _Statement) -> bool:
 
 def _statement_text(text: str) -> str:
     """Return the line that states something; a name or path may stand above it. Empty for other texts."""
-    lines = text.strip().splitlines() if len(text) <= _MOST_CHARS else []
+    lines = text.strip().splitlines()
     if not lines or len(lines) > _LINES or "?" in text:
         return ""
     return lines[-1]

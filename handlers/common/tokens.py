@@ -41,15 +41,14 @@ class Tokens(NamedTuple):
 
 def tokens_of(json: bytes) -> Tokens:
     """Return the tokens of a part of an answer."""
-    runs = sum(cost * _ends(json.translate(only)) for cost, only in _PER_RUN)
+    runs = 0.0
+    for cost, only in _PER_RUN:
+        marked = json.translate(only)
+        runs += cost * (marked.count(_END) + marked.endswith(_IN))
     plain, left = _count(json, _PER_BYTE)
     wide, _ = _count(left, _WIDE)
     plain += runs
     return Tokens(plain + wide, _MARGIN * plain + _WIDE_MARGIN * wide)
-
-
-def _ends(runs: bytes) -> int:
-    return runs.count(_END) + runs.endswith(_IN)
 
 
 def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> tuple[float, bytes]:

@@ -57,14 +57,15 @@ def interaction(
     if len(query) > MAX_QUERY_TOKENS:
         heaviest = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
         query, vectors, weights = query[heaviest], vectors[heaviest], weights[heaviest]
-    if not sizes.any() or not weights.sum() > _EPSILON:
+    if not len(tokens) or not np.add.reduce(weights) > _EPSILON:
         return Interaction(*results)
-    shares, about = weights**2, np.isin(query, subject)
-    if about.any():
-        shares *= about
-    shares /= max(float(shares.sum()), _EPSILON)
+    shares = weights**2
+    if len(subject):
+        about = (query[:, None] == subject).max(axis=1)
+        shares = shares * about if about.max() else shares
+    shares /= max(float(np.add.reduce(shares)), _EPSILON)
     # Every distinct token is compared once: texts of one query share many of them.
-    occurs = np.zeros(int(tokens.max()) + 1, np.bool_)
+    occurs = np.zeros(int(np.maximum.reduce(tokens)) + 1, np.bool_)
     occurs[tokens] = True
     (distinct,) = occurs.nonzero()
     positions = np.empty(len(occurs), np.intp)
@@ -73,7 +74,7 @@ def interaction(
     present, starts = positions.take(tokens), sizes.cumsum() - sizes
     for texts in _batches(sizes):
         # A row for each position, a column for each text.
-        table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
+        table = starts[texts] + np.arange(int(np.maximum.reduce(sizes[texts])))[:, None]
         table = np.where(table < starts[texts] + sizes[texts], present.take(table, mode="clip"), len(distinct))
         best, results[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
         results[1, texts], results[2, texts] = (best > _SAME) @ shares, best.clip(0) @ shares
@@ -141,10 +142,10 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
     # Each cosine and that of the next tokens, as one sum; the sums over the end of the query are not used.
     pairs = np.zeros_like(table[:-1])
     np.add(flat[:-step], flat[step:], out=pairs.reshape(-1)[:-1])
-    best = table.max(axis=0).reshape(-1, len(weights))
+    best = np.maximum.reduce(table).reshape(-1, len(weights))  # `max` and `sum` are Python around these
     scores = _scores(best, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
     if opening_share:
-        best_of_opening = table[:OPENING_TOKENS].max(axis=0).reshape(-1, len(weights))
+        best_of_opening = np.maximum.reduce(table[:OPENING_TOKENS]).reshape(-1, len(weights))
         opening = _scores(best_of_opening, pairs[: OPENING_TOKENS - 1], weights)
         opening -= np.float32(LENGTH_PENALTY) * _log(np.minimum(sizes, OPENING_TOKENS))
         scores += np.float32(opening_share) * (opening - scores)
@@ -153,12 +154,13 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
 
 def _scores(best: "Floats", pairs: "Floats", weights: "Floats") -> "Floats":
     """Return the weighted mean of the best cosine of each token, and that of each pair of tokens, added up."""
+    import numpy as np
 
-    scores = best @ weights / weights.sum()
+    scores = best @ weights / np.add.reduce(weights)
     if len(weights) > 1:
         of_pairs = weights[:-1] + weights[1:]
-        pair = pairs.max(axis=0, initial=0.0).reshape(-1, len(weights))
-        scores += _BIGRAM_SHARE * (pair[:, :-1] @ of_pairs / (2 * of_pairs.sum()) - scores)
+        pair = np.maximum.reduce(pairs, initial=0.0).reshape(-1, len(weights))
+        scores += _BIGRAM_SHARE * (pair[:, :-1] @ of_pairs / (2 * np.add.reduce(of_pairs)) - scores)
     return scores
 
 

@@ -305,7 +305,7 @@ class TokenVectors:
         vectors = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
         end = 0
         for number, tokens in enumerate(batch):
-            start, end = end, end + len(self.ids(tokens))
+            start, end = end, end + len(tokens) // self._id.itemsize
             self._ones[: end - start].dot(vectors[start:end], totals[number])
 
     def _embed_int8(self, batch: Sequence[bytes]) -> list[Embedding]:
@@ -317,7 +317,7 @@ class TokenVectors:
             self._sum_some(batch[start : start + _TEXTS_AT_ONCE], totals[start:])
         peaks = np.abs(totals).max(axis=1).astype(np.float64)
         whole = np.rint(totals * (127 / np.maximum(peaks, 1)).astype(np.float32)[:, None])
-        lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole, dtype=np.float64))
+        lengths = np.sqrt(np.add.reduce(whole * whole, axis=1, dtype=np.float64))
         vectors = whole.astype(np.int8).tobytes()
         size = totals.shape[1]
         return [

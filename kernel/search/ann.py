@@ -308,7 +308,7 @@ def _largest(values: Floats, size: int) -> Ids:
     sample = values[::_SAMPLE_STEP]
     above = 2 * size // _SAMPLE_STEP + 1
     if above < len(sample):  # few are above a value that most likely twice as many reach as are wanted
-        few = np.flatnonzero(values >= np.partition(sample, -above)[-above])
+        few = (values >= np.partition(sample, -above)[-above]).nonzero()[0]
         if len(few) >= size:
             return few[values[few].argpartition(-size)[-size:]]
     return values.argpartition(-size)[-size:]

@@ -135,7 +135,7 @@ def fuse_candidates(
     if turns and windows is not None:
         parts[:, matches.docs.searchsorted(windows[:, 2])] *= turn_factors(turns.sizes)
     total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
-    own = parts[:3].sum(axis=0) / total
+    own = np.add.reduce(parts[:3]) / total
     if neighbours > 0 and windows is not None and len(windows):
         extra = neighbours * _neighbour_scores(matches.docs, own, windows)
         extra = _with_a_clear_first(own, extra)
@@ -145,7 +145,7 @@ def fuse_candidates(
     factors = _factors(matches)
     scores = (own + parts[3] / total) * factors
     parts *= factors
-    largest = max(1.0, float(scores.max(initial=0.0)))
+    largest = max(1.0, float(np.maximum.reduce(scores, initial=0.0)))
     scores = np.minimum(1.0, scores / largest)
     order = (-scores).argsort(kind="stable")
     parts /= total * largest
@@ -157,7 +157,7 @@ def _with_a_clear_first(own: Floats, extra: Floats) -> Floats:
     first = int(own.argmax())
     before = own[first]
     own[first] = -1.0
-    if own.max() < _CLEAR_SHARE * before:
+    if np.maximum.reduce(own) < _CLEAR_SHARE * before:
         extra[first] = max(extra[first], (own + extra).max() / _CLEAR_SHARE - before)
     own[first] = before
     return extra
@@ -185,5 +185,5 @@ def _neighbour_scores(docs: Ids, scores: Floats, windows: Ids) -> Floats:
 def _scaled(values: Floats, weight: float) -> Floats:
     """Return each value over the largest, times `weight`; 0 for values below 0 and none."""
     positive = np.fmax(values, 0.0)
-    best = float(positive.max(initial=0.0))
+    best = float(np.maximum.reduce(positive, initial=0.0))  # as `max`, without Python around it
     return positive * (weight / best) if best > 0 else positive

@@ -317,7 +317,7 @@ def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> Mapping[s
         return {}  # the words of the index are those of every place
     if len(terms) == 3 and terms[2].derived and (docs := frequency.get(terms[2].stem)):  # two words for one
         return {f"{terms[0].surface} {terms[1].surface}": [Near(terms[2].stem, terms[2].surface, docs)]}
-    if all(map(frequency.get, (term.stem for term in terms))):
+    if all(map(frequency.get, [term.stem for term in terms])):
         return {}
     words = [term.surface for term in misspelt(terms, frequency, knows_word(tx))[:MAX_WORDS]]
     cache: SearchCache = tx.context.search_cache

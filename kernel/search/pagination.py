@@ -45,7 +45,8 @@ def encode_cursor(page: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -
 
     `query` stands for everything the list depends on; the cursor is valid for the same query only.
     """
-    digests = page.digests.union([_digest(f"{space}/{key}", _DIGEST_BYTES) for space, key in keys])
+    names = [f"{space}/{key}".encode("utf-8", "surrogatepass") for space, key in keys]
+    digests = page.digests.union([hashlib.blake2b(name, digest_size=_DIGEST_BYTES).digest() for name in names])
     if len(digests) > MAX_SEEN:
         return None
     header = _digest(query, _QUERY_DIGEST_BYTES) + page.last.to_bytes(_ID_BYTES, "big") + _pack_time(page.since)

@@ -259,7 +259,8 @@ def _term_clause(terms: Sequence[Term]) -> str:
 
 
 def _quoted(terms: Sequence[Term]) -> list[str]:
-    return [quote(term.surface) + ("*" if term.prefix else "") for term in terms]
+    """Return `quote` of each term, a prefix with an asterisk."""
+    return ['"' + term.surface.replace('"', '""') + ('"*' if term.prefix else '"') for term in terms]
 
 
 def _clause(words: Sequence[str], operator: str = " OR ") -> str:

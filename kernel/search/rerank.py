@@ -73,7 +73,7 @@ class NearDuplicates:
         """Groups these documents with each other and with those that are compared, which they become too."""
         positions = self._compared = np.concatenate([self._compared, rows])
         begin, similar = len(positions) - len(rows), self._similar(rows)
-        for at in (similar.sum(axis=1) > 1).nonzero()[0].tolist():
+        for at in (np.add.reduce(similar, axis=1, dtype=np.intp) > 1).nonzero()[0].tolist():
             position = int(positions[begin + at])
             before = self._leaders[:position]
             is_leader = np.zeros(position, np.bool_)
@@ -85,7 +85,7 @@ class NearDuplicates:
 
     def _join(self, rows: Ids) -> Ids:
         similar = self._similar(rows)
-        like = similar.any(axis=1)
+        like = np.logical_or.reduce(similar, axis=1)
         leaders = self._leaders[self._compared[similar[like].argmax(axis=1)]]
         sizes = np.bincount(self._leaders[: rows[0]])[leaders]
         self._leaders[rows[like]] = leaders
@@ -366,8 +366,8 @@ def _coherence(units: Matrix, windows: Ids) -> float:
     has_neighbour = (around >= 0).astype(np.float32)
     middle, neighbours = units[windows[:, 2]], units[around] * has_neighbour[:, :, None]
     # By side: the cosines of each document and its neighbour, and of all documents with a neighbour and all neighbours.
-    own, counts = (middle[:, None] @ neighbours.swapaxes(1, 2)).sum(axis=(0, 1)), has_neighbour.sum(axis=0)
-    every = ((has_neighbour.T @ middle) * neighbours.sum(axis=0)).sum(axis=1)
+    own, counts = (middle[:, None] @ neighbours.swapaxes(1, 2)).sum(axis=(0, 1)), np.add.reduce(has_neighbour)
+    every = ((has_neighbour.T @ middle) * np.add.reduce(neighbours)).sum(axis=1)
     sides = counts > 1
     if not sides.any():
         return 0.0
