@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.lib.servers import ROOT, budget, budgets, finish, free_port, machine, options, table
-from tests.packaging.containers import why_not
-from tests.packaging.programs import environment
+from tests.packaging.containers import podman, settings, why_not
 from tests.packaging.terminal import Terminal
 
 _FACT, _QUESTION = "My automobile goes to the garage in May.", "vehicle maintenance"
 _SILENT_SECONDS = 5.0
 _MOST_SECONDS = {"uvx": 10.0, "clone": 45.0, "container": 60.0}
-_TOOL_VARIABLES = ("PIP_", "UV_", "SSL_", "REQUESTS_", "HTTP")
+_TOOL_VARIABLES = ("PIP_", "UV_", "SSL_", "REQUESTS_", "HTTP", "CONTAINERS_")
 
 
 class Step(NamedTuple):
@@ -45,16 +44,16 @@ class Walk:
         self._windows = windows
         path = [str(programs)] if programs else []
         self._environment = {
-            **{name: value for name, value in environment().items() if name.startswith(_TOOL_VARIABLES)},
+            **{name: value for name, value in settings().items() if name.startswith(_TOOL_VARIABLES)},
             "PATH": os.pathsep.join([*path, os.environ["PATH"]]),
             "HOME": str(home),
             "PORT": str(self.port),
             "TERM": "xterm",
             "LANG": "C.UTF-8",
         }
-        settings = Path.home() / ".config" / "pip" / "pip.conf"
-        if settings.exists():
-            self._environment.setdefault("PIP_CONFIG_FILE", str(settings))
+        of_pip = Path.home() / ".config" / "pip" / "pip.conf"
+        if of_pip.exists():
+            self._environment.setdefault("PIP_CONFIG_FILE", str(of_pip))
 
     def types(self, command: str, folder: Path, until: str = "") -> str:
         """Type a command, and wait for its end or for these words; return its output."""
@@ -144,7 +143,7 @@ def _container(folder: Path, windows: ExitStack) -> "list[Step] | str":
         return reason
     walk = Walk(folder / "home", windows)
     run = f"podman run --detach --rm --publish 127.0.0.1:{walk.port}:7847 --env QUIPU_OPEN=1 --name quipu-{walk.port}"
-    windows.callback(subprocess.run, ["podman", "rm", "--force", "--time", "0", f"quipu-{walk.port}"])
+    windows.callback(podman, "rm", "--force", "--time", "0", f"quipu-{walk.port}", check=False)
     walk.types(f"{run} localhost/quipu:edge", folder)
     _until_healthy(walk.port)
     walk.remembers(f"podman exec quipu-{walk.port} quipu", folder)

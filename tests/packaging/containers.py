@@ -31,12 +31,15 @@ CONFINED = (
 )
 
 
+def settings() -> dict[str, str]:
+    """Variables for podman, also where no systemd runs."""
+    beside = {"CONTAINERS_CONF": str(ROOT / ".ci" / "ship" / "containers.conf")}
+    return environment(**({} if Path("/run/systemd/system").is_dir() else beside))
+
+
 def podman(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Runs podman; its output, and its errors where it fails."""
-    settings = environment()
-    if not Path("/run/systemd/system").is_dir():
-        settings["CONTAINERS_CONF"] = str(ROOT / ".ci" / "ship" / "containers.conf")
-    done = subprocess.run(["podman", *arguments], env=settings, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["podman", *arguments], env=settings(), capture_output=True, text=True, timeout=300)
     assert not check or done.returncode == 0, done.stderr
     return done
 
