@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernel.cli import client_entries
 from kernel.cli.client_entries import (
     ApplyResult,
     LaunchCommand,
@@ -67,6 +68,18 @@ def test_existing_content_is_kept_and_backed_up(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o640
     assert json.loads(file.read_text()) == {"mcpServers": {"other": {"command": "x"}, "quipu": ENTRY}, "more": [1, 2]}
     assert names(file) == ["mcp.json", done.backup.name]
+
+
+def test_the_newest_three_backups_are_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.parent.mkdir(parents=True)
+    own = file.with_name("mcp.json.bak")
+    own.write_text("mine")
+    for day in range(1, 6):
+        file.write_text(f'{{"day": {day}}}')
+        monkeypatch.setattr(client_entries, "backup_time", lambda day=day: f"2026-01-0{day}T080000000Z")
+        assert apply_entry(CURSOR, file, "quipu", ENTRY).changed
+    kept_ = [f"mcp.json.2026-01-0{day}T080000000Z.bak" for day in (3, 4, 5)]
+    assert names(file) == ["mcp.json", *kept_, "mcp.json.bak"]
 
 
 def test_symbolic_link_to_the_file_is_kept(file: Path, tmp_path: Path) -> None:
