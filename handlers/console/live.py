@@ -15,6 +15,7 @@ from handlers.console.requests import SECURITY, Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import KeptCalls
 from kernel.core.errors import Fault
+from kernel.core.text import one_line
 from kernel.http.edge import begin_response
 from kernel.observe.call_log import Count, SeenCall
 from kernel.security.auth import Unauthenticated
@@ -26,6 +27,7 @@ _HEARTBEAT_SECONDS = 15.0  # proxies close a connection that is silent for longe
 _GAP_SECONDS = 0.25  # between two events, however many calls there are
 _WAIT_SECONDS = 0.4  # with the gap less than a second, after which a revoked key must see nothing more
 _HEADERS = {**SECURITY, "content-type": "text/event-stream", "x-accel-buffering": "no"}
+_LISTED_CHARS = 40  # of a User-Agent
 _BROWSER = "Mozilla/"  # as every browser begins its User-Agent
 _PING = b": ping\n\n"
 
@@ -84,7 +86,7 @@ def live(site: Site, visit: Visit) -> Live:
 
 def _row(call: SeenCall) -> SeenCall:
     """Return a call for the list; of a browser the list does not show the long name."""
-    agent = "browser" if call.agent.startswith(_BROWSER) else call.agent
+    agent = "browser" if call.agent.startswith(_BROWSER) else one_line(call.agent, _LISTED_CHARS)
     return msgspec.structs.replace(_without_texts(call), agent=agent)
 
 

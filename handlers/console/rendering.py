@@ -41,6 +41,7 @@ _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
 _TALL = 96  # of the chart of days
 _HEAD_CHARS, _TITLE_CHARS = 2000, 90
+_PHONE_CHARS = 36  # of an id on a line of a phone
 _RADIUS, _MIDDLE_X, _MIDDLE_Y = 90, 160, 120
 
 
@@ -209,6 +210,14 @@ def title(text: str) -> str:
     return one_line(first, _TITLE_CHARS).strip(" #*_`")
 
 
+def laid_out(text: str) -> str:
+    """Return JSON with a line for each of its values; another text, such as one that was cut, as it is."""
+    try:
+        return msgspec.json.format(text, indent=2)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return text
+
+
 def rule_words(rule: str) -> str:
     """Return the reason of a quarantine in words."""
     return _RULES.get(rule, rule)
@@ -236,6 +245,17 @@ def stamp(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> Markup:
 def hour(at: str, zone: tzinfo) -> Markup:
     """Return the time of day of a time as an element, below a heading that is the day."""
     return Markup(f'<time datetime="{escape(at)}">{stored_time(at).astimezone(zone):%H:%M}</time>')  # noqa: S704  # escaped
+
+
+@lru_cache(maxsize=1024)
+def named(memory_id: str) -> Markup:
+    """Return an id; a phone leaves the scope out of its space where the whole does not fit on a line."""
+    space, slash, key = visible(memory_id).partition("/")
+    dialect, colon, scope = space.partition(":")
+    if len(memory_id) <= _PHONE_CHARS or not colon or not slash:
+        return escape(visible(memory_id))
+    scope = f'<span class="scope">:{escape(scope)}</span>'
+    return Markup(f"{escape(dialect)}{scope}/{escape(key)}")  # noqa: S704  # each part is escaped
 
 
 @lru_cache(maxsize=1024)
@@ -302,9 +322,11 @@ class Renderer:
             "plain": plain,
             "preview": preview,
             "without_key": without_key,
+            "laid_out": laid_out,
             "line": one_line,
             "title": title,
             "moment": moment,
+            "named": named,
             "page": page_of,
             "stamp": stamp,
             "hour": hour,

@@ -17,7 +17,7 @@ _MOST_CALLS = 1000  # of a tenant
 _MOST_OF_ALL = 4000  # of all tenants; those with the most calls give way
 _MOST_COUNTS = 1000  # of a tenant: clients choose their names; calls of further clients count as of `others`
 _MOST_CHARS = 4000  # of the arguments and of the answer of a call
-_AGENT_CHARS = 80
+_AGENT_CHARS = 160
 _HOUR_MINUTES = 60
 _agent: ContextVar[str] = ContextVar("user_agent", default="")
 

@@ -245,7 +245,7 @@ def test_walk_with_the_keyboard_alone(
         browser.press(" ")
     enter("#stale button")
     browser.wait(".notice", "count as they are now")
-    assert browser.texts("input[form=stale] ~ .id") == ["paths/web/writer"]
+    assert browser.texts(".card:has(input[form=stale]) .id") == ["paths/web/writer"]
 
     enter(".brand")
     browser.wait("h1", "Overview")
@@ -464,7 +464,7 @@ def test_times_are_in_the_zone_of_the_browser_from_the_first_page_on(
 
 def test_nothing_is_wrapped_cut_off_or_empty_over_500_memories(browser: Browser, tmp_path: Path) -> None:
     with house(Config(data=tmp_path / "data", ui_calls="texts", metrics=True)) as server:
-        pictures.fill(server.port)
+        pictures.fill(server.port, server.data)
         wrong = {(page, look): problems for page, look, problems in pictures.looks(browser, at(server, ""))}
     assert {where: problems for where, problems in wrong.items() if problems} == {}
 
