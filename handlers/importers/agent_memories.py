@@ -16,7 +16,7 @@ from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Source
 
 _INDEX = "MEMORY.md"
-_MEMORY_FOLDER = "memory"
+_MEMORY_FOLDER, _PROJECTS = "memory", "projects"
 _SUMMARIES = "rollout_summaries"
 _USER_PRIORITY = 50
 _DERIVED = "derived from other files"
@@ -28,7 +28,7 @@ def is_claude_code(path: Path) -> bool:
     if path.is_file():
         return is_session(path)
     in_project = path.name == _MEMORY_FOLDER and (path / _INDEX).is_file()
-    return in_project or (path / _MEMORY_FOLDER / _INDEX).is_file() or any(path.glob(f"projects/*/{_MEMORY_FOLDER}"))
+    return in_project or (path / _MEMORY_FOLDER / _INDEX).is_file() or any(path.glob(f"{_PROJECTS}/*/{_MEMORY_FOLDER}"))
 
 
 def is_codex(path: Path) -> bool:
@@ -57,18 +57,22 @@ def open_codex(source: Source, _stack: ExitStack) -> Read:
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:
-    labels = dict(_labels(folder))
-    projects: dict[str, list[tuple[str, str]]] = {}
-    for name, label in labels.items():
-        projects.setdefault(_project(label), []).append((name, label))
-    vaults = {project: Vault(names_of(CLAUDE_CODE, pages(folder, own))) for project, own in projects.items()}
+    labels, projects = dict[str, tuple[str, Path]](), dict[Path, list[tuple[str, str]]]()
+    for name, project in _memories(folder):
+        label = f"{project.name}/{name if folder.name == _MEMORY_FOLDER else name.rpartition('/')[2]}"
+        labels[name] = label, project
+        projects.setdefault(project, []).append((name, label))
+    vaults = {
+        project: Vault(names_of(CLAUDE_CODE, pages(folder, own)), _root(project)) for project, own in projects.items()
+    }
     for name in files_below(folder, ".md", ".jsonl"):
         if isinstance(name, LeftOut):
             yield name
         elif name.endswith(".jsonl"):
             yield LeftOut("a session, which is imported by its own path", name)
         elif name in labels:
-            yield from note_items(CLAUDE_CODE, read_or_name(folder, name, labels[name]), vaults[_project(labels[name])])
+            label, project = labels[name]
+            yield from note_items(CLAUDE_CODE, read_or_name(folder, name, label), vaults[project])
         elif name.rpartition("/")[2] == _INDEX:
             yield LeftOut("a list of other memories", name)
         elif name == "CLAUDE.md":
@@ -77,23 +81,24 @@ def _claude_code_items(folder: Path) -> Iterator[Item]:
             yield LeftOut("is no memory", name)
 
 
-def _labels(folder: Path) -> Iterator[tuple[str, str]]:
+def _memories(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the names of memories, each with the folder of its project."""
     is_memory = folder.name == _MEMORY_FOLDER
     for name in names_below(folder, ".md"):
         path = folder / name
         if (is_memory or path.parent.name == _MEMORY_FOLDER) and (path.name != _INDEX or _has_own_text(folder, name)):
-            project = (folder if is_memory else path.parent).resolve().parent.name
-            yield name, f"{project}/{name if is_memory else path.name}"
+            yield name, (folder if is_memory else path.parent).resolve().parent
+
+
+def _root(project: Path) -> str:
+    """Return the root of a project that keeps its memories in itself; none where the name of the folder is its path."""
+    return "" if project.parent.name == _PROJECTS else root_of(project)
 
 
 def _has_own_text(folder: Path, name: str) -> bool:
     """Return whether a list of memories has lines that lead to none, as agents write some facts into the list alone."""
     file = read_or_name(folder, name)
     return isinstance(file, TextFile) and not all(_OF_LIST.match(line.strip()) for line in file.text.splitlines())
-
-
-def _project(label: str) -> str:
-    return label.partition("/")[0]
 
 
 def _codex_items(folder: Path) -> Iterator[Item]:

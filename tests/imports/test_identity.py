@@ -132,6 +132,17 @@ def test_vaults_in_folders_of_one_name_are_imported_whole(kind: str, shell: Shel
     assert roots == {*map(str, vaults)}
 
 
+def test_memories_in_projects_of_one_name_are_imported_whole(shell: Shell, tmp_path: Path) -> None:
+    for place in ("home", "work"):
+        files = {"api/memory/MEMORY.md": "- [Port](port.md)\n", "api/memory/port.md": f"The port of {place}.\n"}
+        folder = text_files(place, files)(tmp_path)
+        counts = {"notes": 1, "already there": 0, "left out": 1}
+        assert shell.bring(folder / "api" / "memory")["counts"] == counts
+        assert shell.bring(folder / "api")["counts"] == {"already there": 1, "left out": 1}
+    notes = {row["content"]: row["project_id"] for row in rows(shell, "brain_note")}
+    assert notes == {f"The port of {place}.": str(tmp_path / place / "api") for place in ("home", "work")}
+
+
 def test_folders_of_codex_and_rules_of_users_stay_apart(shell: Shell, tmp_path: Path) -> None:
     for name in ("one", "two"):
         codex = text_files("memories", {"memory_summary.md": "-", "MEMORY.md": f"Use {name}.\n"})(tmp_path / name)
