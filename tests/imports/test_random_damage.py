@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
@@ -39,6 +40,13 @@ PAGE = (
     "---\ntitle: Tea\ntags: ['#a', 7]\ncreated: 2024-01-02\naliases: [Chai]\n---\n# Tea\n\n- [fact] It is green #b\n"
     "- knows [[good|one]] and [two](p2.md) %%no%%\n\n```\n# code\n```\n\n## Part\npassword: {{ vault }}\n"
 )
+ENTRIES = {
+    "entries": {
+        "guidelines": [{"scopeType": "global", "name": name, "content": "Be kind.", "tags": ["a"]} for name in "AB"],
+        "knowledge": [{"scopeType": "global", "title": "Port", "content": "7437"}],
+        "tools": [{"scopeType": "global", "name": "make", "description": "builds"}],
+    }
+}
 FOLDERS = {
     "obsidian": {".obsidian/app.json": "{}", "good.md": "Good.\n", "N.md": PAGE},
     "basic-memory": {"good.md": "---\npermalink: more\n---\nGood.\n", "N.md": PAGE},
@@ -105,6 +113,12 @@ def project_brain(folder: Path) -> Subject:
     return Subject("project-brain", path.parent, path)
 
 
+def memory_export(folder: Path, ending: str) -> Subject:
+    path = folder / f"export.{ending}"
+    path.write_text(json.dumps(ENTRIES, indent=1) if ending == "json" else yaml.safe_dump(ENTRIES), encoding="utf-8")
+    return Subject("memory-export", path, path)
+
+
 def of_program(name: str, folder: Path) -> Subject:
     path = SOURCES[name].make(folder)
     return Subject(SOURCES[name].kind, path, path)
@@ -134,6 +148,7 @@ SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     **{f"{name} rows": (lambda folder, name=name: whole_rows(name, folder)) for name in ROWED},
     **{f"{name} page": (lambda folder, name=name: page_file(name, folder)) for name in FOLDERS},
     **{f"{name} file": (lambda folder, name=name: of_program(name, folder)) for name in BINARIES},
+    **{f"memory-export {end}": (lambda folder, end=end: memory_export(folder, end)) for end in ("json", "yaml")},
     **ORIGINALS,
 }
 
@@ -157,7 +172,9 @@ def bring(shell: Shell, subject: Subject) -> dict[str, Any] | None:
 def added(done: Mapping[str, Any] | None) -> dict[str, int]:
     counts = done["counts"] if done else {}
     return {
-        name: count for name, count in counts.items() if count and name not in {"already there", "left out", "repeated"}
+        name: count
+        for name, count in counts.items()
+        if count and name not in {"already there", "left out", "repeated", "skipped"}
     }
 
 
