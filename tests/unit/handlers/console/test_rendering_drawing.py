@@ -1,9 +1,9 @@
-"""The paths of charts: a column for each week, and neighbours around the middle."""
+"""The paths of charts, titles, ids on a phone, and JSON with a line for each value."""
 
 import pytest
 
 from handlers.console.overview import Day
-from handlers.console.rendering import Spot, bars, circle, strip, title
+from handlers.console.rendering import Spot, bars, circle, laid_out, named, strip, title
 
 
 def days(names: list[str], counts: list[int]) -> list[Day]:
@@ -52,3 +52,35 @@ def test_bars_are_as_high_as_their_share_of_the_highest() -> None:
 )
 def test_title_is_the_first_line_that_says_something(text: str, shown: str) -> None:
     assert title(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("memory_id", "shown"),
+    [
+        ("paths/infrastructure/notification/097/a/b/c", "paths/infrastructure/notification/097/a/b/c"),
+        ("brain:core/mem_1m8k5f4zf360qdd69v3se", "brain:core/mem_1m8k5f4zf360qdd69v3se"),
+        (
+            "files:memstore_memories/mem_01m8k5f7x0mb88tghqgrhw",
+            'files<span class="scope">:memstore_memories</span>/mem_01m8k5f7x0mb88tghqgrhw',
+        ),
+        (
+            "graph:<b>\u202e/a name that is longer than a line of a phone",
+            'graph<span class="scope">:&lt;b&gt;⟨U+202E⟩</span>/a name that is longer than a line of a phone',
+        ),
+    ],
+)
+def test_the_scope_of_a_long_id_can_be_left_out(memory_id: str, shown: str) -> None:
+    assert str(named(memory_id)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"a":[1,"b"]}', '{\n  "a": [\n    1,\n    "b"\n  ]\n}'),
+        ('{"a":[1,', '{"a":[1,'),
+        ("status: ok", "status: ok"),
+        ("", ""),
+    ],
+)
+def test_json_has_a_line_for_each_value_and_other_texts_stay(text: str, shown: str) -> None:
+    assert laid_out(text) == shown
