@@ -130,7 +130,7 @@ def _with_uv(folder: Path) -> Path | None:
 def _clone(folder: Path, windows: ExitStack) -> "list[Step] | str":
     walk = Walk(folder / "home", windows)
     clone = walk.home / "quipu"
-    walk.types(f"git clone --quiet --depth 1 file://{ROOT} quipu", walk.home)
+    walk.types(f"git clone --depth 1 file://{ROOT} quipu", walk.home)
     walk.types("make run", clone, until=f"http://127.0.0.1:{walk.port}/mcp")
     walk.types(".venv/bin/quipu setup --client cursor", clone)
     walk.remembers(".venv/bin/quipu", clone)
