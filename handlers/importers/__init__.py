@@ -180,6 +180,7 @@ IMPORTS = (
         "facts, nodes and episodes of Graphiti or Zep as JSON",
         ("fact", "valid_at"),
         ("fact", "source_node_uuid"),
+        ("fact", "facts", "uuid"),
         ("uuid", "labels", "summary"),
     ),
     _program(

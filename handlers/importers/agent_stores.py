@@ -1,6 +1,7 @@
 """The stores of LangGraph and LangMem, and the graphs of Graphiti and Zep, as JSON; their rows become those of COGX."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
@@ -17,12 +18,16 @@ from handlers.importers.records import (
     other_members,
     text_of,
     texts_in,
+    time_in,
 )
 from kernel.memories.json_rows import Element
 
 LANGGRAPH, GRAPHITI = "langgraph", "graphiti"
 _TEXTS = ("content", "memory", "text", "data")
-_ITEM = ("namespace", "prefix", "key", "value", "created_at", "updated_at")
+_ITEM = (
+    *("namespace", "prefix", "key", "value", "created_at", "createdAt", "timestamp"),
+    *("updated_at", "updatedAt"),
+)
 _TIMES = ("created_at", "updated_at")
 _FACT = ("uuid", "fact", "name", "source_node_uuid", "target_node_uuid", "valid_at", "invalid_at", "expired_at")
 _NODE = ("uuid", "name", "labels", "summary", "attributes")
@@ -32,6 +37,10 @@ _EPISODE = ("uuid", "content")
 def _stored(element: Element, name: str) -> Iterator[Item]:
     """Yield the memory of an item: its text, or all of its values; LangMem has them below `content`, and a `kind`."""
     row = element.row
+    if row and all(isinstance(part, list) for part in row.values()):  # of claude-flow, a list for each namespace
+        for part in chain.from_iterable(map(list_in, row.values())):
+            yield from _stored(element._replace(value=part), name)
+        return
     if "value" not in row or "key" not in row:
         yield LeftOut("has no key and value", element.place, is_damage=True)
         return
@@ -44,7 +53,8 @@ def _stored(element: Element, name: str) -> Iterator[Item]:
         "external_id": f"{place}/{row['key']}",
         "content": text_of(values, member) if member else "\n".join(_lines(values)),
         "metadata": {**other_members(row, *_ITEM), **more, **filled({"namespace": place})},
-        **{time: row.get(time) for time in _TIMES},
+        "created_at": time_in(row, "created_at", "createdAt", "timestamp"),
+        "updated_at": time_in(row, "updated_at", "updatedAt"),
     }
     category = clean_line(text_of(value, "kind") if inner else "", 100)
     yield cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category)

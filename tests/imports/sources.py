@@ -426,6 +426,16 @@ SOURCES: Mapping[str, Given] = {
         {"memories": 2, "already there": 0, "left out": 6},
     ),
     "langgraph": Given(json_file("store.json", ITEMS), "langgraph", {"memories": 3, **ZERO}),
+    "langgraph by namespaces": Given(
+        json_file("store.json", {"default": [{**ITEMS[0], "namespace": "default"}], "web": ITEMS[1:], "old": []}),
+        "langgraph",
+        {"memories": 3, **ZERO},
+    ),
+    "facts of zep": Given(
+        json_file("facts.json", {"facts": [{"uuid": "e1", "fact": "Ada bakes.", "created_at": "2026-01-01"}]}),
+        "graphiti",
+        {"memories": 1, **ZERO},
+    ),
     "graphiti": Given(
         json_file("graph.json", GRAPHITI), "graphiti", {"entities": 2, "links": 1, "memories": 2, **ZERO}
     ),
