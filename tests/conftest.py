@@ -19,9 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jsonschema.validators import validator_for
 
-from kernel.calls.call import Observer, ToolEntry
 from kernel.calls.dialect import Dialect
-from kernel.calls.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch, Observer, ToolEntry
 from kernel.calls.schema import output_schema
 from kernel.calls.tools import Interaction, Reply, Tool
 from kernel.core.config import Config

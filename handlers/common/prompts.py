@@ -8,7 +8,7 @@ from handlers.common.prime import DEFAULT_TOKENS, Prime, compose, hit_lines, pri
 from handlers.common.retrieval import find, find_newest
 from handlers.common.retrieval import prepare as prepare_recall
 from handlers.common.schemas import Recall
-from kernel.calls.resources import Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, Resources, Skill
+from kernel.calls.tools import Prompt, PromptArgument, PromptMessage, Resource, ResourceContents, Resources, Skill
 from kernel.core.errors import Fault
 from kernel.search import index
 from kernel.search.index import Document

@@ -15,8 +15,7 @@ from handlers.console.memory import curation_of, find_document, no_memory, state
 from handlers.console.reading import Place, Site, console_context, place_of, read, require
 from handlers.console.records import calls_of, events, newest_call
 from handlers.console.requests import Visit, as_shown, with_line_ends_of
-from kernel.calls.call import Call, ToolEntry, reporting
-from kernel.calls.dispatch import Dispatch
+from kernel.calls.dispatch import Call, Dispatch, ToolEntry, reporting
 from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope
 
 from handlers.console.commands import COMMANDS, TERMINAL, local_caller, run_command
 from handlers.console.printing import Style, printed
-from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
+from kernel.calls.dispatch import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal, excess

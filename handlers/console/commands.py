@@ -29,8 +29,7 @@ from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
 from kernel.calls.arguments import UNREADABLE, argument_error, error_message, without_nulls
 from kernel.calls.dialect import Dialect
-from kernel.calls.dispatch import Dispatch
-from kernel.calls.retries import first_targets
+from kernel.calls.dispatch import Dispatch, first_targets
 from kernel.calls.tools import Access, Hints, Tool
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault

@@ -14,8 +14,7 @@ from handlers.graph.nodes import SPACE, ReadGraph, compose, curate, read_graph, 
 from handlers.graph.nodes import TOOLS as NODES
 from kernel.calls.arguments import error_message
 from kernel.calls.dialect import Dialect, Exchange, Memories, Offers
-from kernel.calls.resources import Resource, ResourceContents, Resources
-from kernel.calls.tools import ArgumentError, Reply, Tool
+from kernel.calls.tools import ArgumentError, Reply, Resource, ResourceContents, Resources, Tool
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.memories.import_records import Export, Import

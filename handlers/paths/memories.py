@@ -27,8 +27,21 @@ from handlers.paths.schemas import (
     ReplaceMemory,
 )
 from kernel.calls.dialect import Concept, IndexSource, Keys
-from kernel.calls.resources import Resource, ResourceContents, Resources, ResourceTemplate
-from kernel.calls.tools import Hints, Hooks, InputRequired, Interaction, Tool, confirmation, exclusive, read, write
+from kernel.calls.tools import (
+    Hints,
+    Hooks,
+    InputRequired,
+    Interaction,
+    Resource,
+    ResourceContents,
+    Resources,
+    ResourceTemplate,
+    Tool,
+    confirmation,
+    exclusive,
+    read,
+    write,
+)
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.text import did_you_mean

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import inspect
 
-from kernel.calls.call import ToolEntry
 from kernel.calls.schema import PREFIX, input_schema
 from kernel.calls.tools import ArgumentError, Request, Schema, Tool
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.text import RawJson, json_bytes, whole_characters
+
+if TYPE_CHECKING:
+    from kernel.calls.dispatch import ToolEntry
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_WHOLE = regex(r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`")
@@ -42,12 +44,12 @@ _SYNONYMS = (
 _STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
-def argument_fault(entry: ToolEntry, error: Exception, arguments: RawJson = b"") -> Fault:
+def argument_fault(entry: "ToolEntry", error: Exception, arguments: RawJson = b"") -> Fault:
     to_fault, error_text = entry.dialect.argument_fault, argument_error(entry.tool, error, arguments)
     return to_fault(error_text) if to_fault else Fault("invalid", error_message(error_text))
 
 
-def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
+def decode_again(entry: "ToolEntry", arguments: RawJson, error: Exception) -> Request:
     """Decode arguments that a decoder refused: without nulls for optional parameters, with 5.0 for integers as 5, and
     with U+FFFD for half an emoji.
 
@@ -72,7 +74,7 @@ def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Requ
     raise argument_fault(entry, error, arguments)
 
 
-def _with_whole_numbers(entry: ToolEntry, arguments: Any) -> Request:
+def _with_whole_numbers(entry: "ToolEntry", arguments: Any) -> Request:
     """Return only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
     for _ in range(_MAX_WHOLE_NUMBERS):
         try:

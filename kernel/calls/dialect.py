@@ -5,9 +5,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kernel.calls.resources import Prompt, Resources, Skill
 from kernel.calls.settings import Setting
-from kernel.calls.tools import ArgumentError, Precheck, Reply, Result, Tool
+from kernel.calls.tools import ArgumentError, Precheck, Prompt, Reply, Resources, Result, Skill, Tool
 from kernel.core.errors import Fault
 from kernel.memories.briefing import Brief, KeepHandoff
 from kernel.memories.curation import Curation, ToolCall

@@ -14,24 +14,26 @@ from typing import ClassVar
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from kernel.calls.call import Pending
+from kernel.calls.dispatch import Pending
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
-from kernel.core.status_counts import STATUSES
-from kernel.http.deadlines import DeadlineWheel
 from kernel.http.edge import CLOSE, HttpResponse, send_response
-from kernel.http.request_log import GONE, Report, request_id
 from kernel.http.uvicorn_protocol import (
     BETWEEN_REQUESTS,
     BODY,
     FRAMING,
+    GONE,
     HEAD,
+    STATUSES,
+    DeadlineWheel,
     LimitedProtocol,
     Rejected,
+    Report,
+    Unsent,
     header_lines,
+    request_id,
 )
-from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address, forwarded_address
 
 Done = Callable[[HttpResponse], None]

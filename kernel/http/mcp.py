@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
 
-from kernel.calls.call import NOT_CANCELLABLE, Pending
-from kernel.calls.dispatch import Dispatch
-from kernel.calls.retries import IDEMPOTENCY_KEY, with_idempotency_key
+from kernel.calls.dispatch import IDEMPOTENCY_KEY, NOT_CANCELLABLE, Dispatch, Pending, with_idempotency_key
 from kernel.core import limits as bounds
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
@@ -19,9 +17,21 @@ from kernel.http.edge import CLOSE, RETRY, AccessControl, HttpResponse, send_res
 from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
-from kernel.mcp.inbound import VERSION, is_request, over_http, version_and_era
-from kernel.mcp.messages import CallEnvelope, Inbound, ProtocolError, encoded_id, open_message
-from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, MODERN, Era
+from kernel.mcp.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    MODERN,
+    VERSION,
+    CallEnvelope,
+    Era,
+    Inbound,
+    ProtocolError,
+    encoded_id,
+    is_request,
+    open_message,
+    over_http,
+    version_and_era,
+)
 from kernel.mcp.server import Response, Service
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Grant, with_client_name

@@ -13,9 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from kernel.calls.call import ToolEntry
 from kernel.calls.dialect import Dialect, RestMethod
-from kernel.calls.dispatch import Dispatch, catch_faults
+from kernel.calls.dispatch import Dispatch, ToolEntry, catch_faults
 from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Schema, Tool
 from kernel.core.config import VERSION

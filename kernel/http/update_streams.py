@@ -11,8 +11,7 @@ from kernel.core.ids import new_id
 from kernel.core.limits import Header, Headers
 from kernel.http.edge import begin_response, left, send_part
 from kernel.http.sse import HEADERS, PING, PING_SECONDS, event
-from kernel.mcp.messages import Inbound, Listen, Subscribe
-from kernel.mcp.protocol import LEGACY
+from kernel.mcp.messages import LEGACY, Inbound, Listen, Subscribe
 from kernel.mcp.server import Service
 from kernel.mcp.subscriptions import Subscriptions, listen_result
 from kernel.security.permissions import Caller

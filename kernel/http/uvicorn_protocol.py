@@ -1,23 +1,393 @@
-"""Uvicorn's HTTP protocol with limits on connections, request sizes, and the time a client may take to send or read."""
+"""Uvicorn's HTTP protocol with limits on connections, request sizes, and the time a client may take to send or read.
+
+A connection has deadlines (one coarse timer for all), parses piece by piece so that few requests wait at a time, is
+dropped if it does not take its answers, and reports each request to the log.
+"""
 
 import asyncio
 import logging
 import socket
 import struct
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Sized
+from time import monotonic
+from typing import Any, NamedTuple, Protocol, cast
 
 import httptools
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from kernel.core.ids import current_call
+from kernel.core.ids import current_call, new_call_id
 from kernel.core.limits import BYTES_PER_SECOND, Header, Limits, weight
-from kernel.core.status_counts import STATUSES
-from kernel.http.deadlines import DeadlineWheel
-from kernel.http.read_flow import DiscardParser, ReceiveFlow, Trailers, UpgradeBody, fits_one_turn
-from kernel.http.request_log import Report, begin_report, id_header, observed, request_id
-from kernel.http.write_backpressure import Unsent
 from kernel.security.rate_limit import forwarded_address
+
+# How many responses of this process had which HTTP status; only the event loop counts.
+STATUSES: Counter[int] = Counter()
+
+# Takes the status of a response and the bytes of its body, once.
+Report = Callable[[int, int], None]
+
+GONE = 499  # the client has left before its answer; of nginx
+_request_log = logging.getLogger("quipu.requests")
+_NAME = b"x-request-id"
+_MOST_ID = 128
+_MOST_CHARS = 200  # of a path
+_TRACE = slice(3, 35)  # of `traceparent`: 00-TRACE-SPAN-FLAGS
+
+
+def request_id(headers: Sequence[Header]) -> str:
+    """Return the `X-Request-ID` of a request, or a new id for none and for one that could not stand in a line."""
+    for name, value in headers:
+        if name == _NAME:
+            id_ = value.decode("latin-1")
+            is_word = id_.isascii() and id_.isprintable() and " " not in id_
+            return id_ if is_word and 0 < len(id_) <= _MOST_ID else new_call_id()
+    return new_call_id()
+
+
+def id_header(id_: str) -> Header:
+    return _NAME, id_.encode()
+
+
+def begin_report(id_: str, client: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
+    """Return the report of a request, a line of the log: who asked, what for, and the answer; no query and no body."""
+    since, values = monotonic(), dict(headers)
+    path = url[: _MOST_CHARS + 1].partition(b"?")[0].decode("latin-1")
+    fields: dict[str, object] = {
+        "request": id_,
+        "client": client,
+        "method": method,
+        "path": path if len(path) <= _MOST_CHARS else f"{path[:_MOST_CHARS]}…",
+    }
+    trace = values.get(b"traceparent", b"")[_TRACE].decode("latin-1")
+
+    def report(status: int, size: int) -> None:
+        fields.update(status=status, bytes=size, milliseconds=round((monotonic() - since) * 1000, 3))
+        _request_log.info("request", extra={"fields": {**fields, "trace": trace} if trace else fields})
+
+    return report
+
+
+def observed(app: ASGIApp, report: Report | None) -> ASGIApp:
+    """Return the same application, with the status of its response counted and reported."""
+
+    async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+        status = size = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status, size
+            if "status" in message:  # the begin of a response
+                status = message["status"]
+                STATUSES[status] += 1
+            size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await app(scope, receive, noting)
+            status = status or GONE
+        finally:
+            if report is not None:
+                report(status or 500, size)
+
+    return counting
+
+
+# Seconds between two checks: deadlines are whole seconds, and a timer per connection costs more than it is worth.
+TICK = 0.25
+# After a pause of the event loop this long, bytes that arrived meanwhile are read before deadlines are checked.
+_LOOP_STALL_SECONDS = 1.0
+
+
+class Deadlined(Protocol):
+    """A connection with deadlines; `on_deadline(now)` acts if any has passed, and returns when to check again."""
+
+    slot: int
+    loop: asyncio.AbstractEventLoop
+
+    def on_deadline(self, now: float) -> float | None: ...
+
+
+class DeadlineWheel:
+    """A timer wheel: checks each connection in the tick after its time; times are the loop's, in seconds.
+
+    A connection has one place. Extending its deadline leaves it there, and the early check moves it on: a connection in
+    use is then never moved.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[int, set[Deadlined]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._turned_at = 0.0
+
+    def schedule(self, connection: Deadlined, when: float) -> None:
+        """Checks `connection` soon after `when`, or at an earlier time that is already scheduled."""
+        slot = int(when / TICK) + 1
+        if connection.slot:
+            if connection.slot <= slot:
+                return
+            self.cancel(connection)
+        connection.slot = slot
+        self._slots.setdefault(slot, set()).add(connection)
+        if self._timer is None:
+            self._start_timer(connection.loop)
+
+    def cancel(self, connection: Deadlined) -> None:
+        if connection.slot:
+            self._slots[connection.slot].discard(connection)
+            connection.slot = 0
+
+    def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._turned_at = loop.time()
+        self._timer = loop.call_later(TICK, self._turn, loop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        stalled = now - self._turned_at > _LOOP_STALL_SECONDS
+        reached = int(now / TICK)
+        for slot in [slot for slot in self._slots if slot <= reached]:
+            for connection in self._slots.pop(slot):
+                connection.slot = 0
+                again = now + TICK if stalled else connection.on_deadline(now)
+                if again is not None:
+                    self.schedule(connection, again)
+        self._timer = None
+        if self._slots:
+            self._start_timer(loop)
+
+
+# A client this long behind may be closed; a client that takes its answer at once is never behind for so long.
+_GRACE_SECONDS = 1.0
+
+
+class Taker(Protocol):
+    """A connection whose client has not taken all of an answer."""
+
+    def unsent_bytes(self) -> int: ...
+
+    def held_bytes(self) -> int:
+        """Return the bytes in memory: a transport frees nothing of an answer before all of it is taken."""
+        ...
+
+    def drop(self) -> object:
+        """Ends the connection at once."""
+        ...
+
+
+class _Behind(NamedTuple):
+    """Since when, the bytes left then, and those in memory."""
+
+    since: float
+    left: int
+    held: int
+
+
+class Unsent:
+    """The clients that are behind; while their answers hold more than `limit` bytes, the slowest is dropped.
+
+    It has had a second, unless it is twice as much. `limit` 0 is none.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._behind: dict[Taker, _Behind] = {}
+        self._total = 0
+
+    def add(self, taker: Taker, now: float) -> None:
+        self.remove(taker)
+        behind = self._behind[taker] = _Behind(now, taker.unsent_bytes(), taker.held_bytes())
+        self._total += behind.held
+        self.enforce(now)
+
+    def remove(self, taker: Taker) -> None:
+        """Notes that a client has taken its answer, or is gone."""
+        behind = self._behind.pop(taker, None)
+        if behind is not None:
+            self._total -= behind.held
+
+    def enforce(self, now: float) -> None:
+        """Drops the slowest clients while all of them are too far behind."""
+        if not self._limit or self._total <= self._limit:
+            return
+        for taker in sorted(self._behind, key=lambda taker: self._pace(taker, now)):
+            if self._total <= self._limit:
+                return
+            if self._total > 2 * self._limit or now - self._behind[taker].since >= _GRACE_SECONDS:
+                self.remove(taker)
+                taker.drop()
+
+    def _pace(self, taker: Taker, now: float) -> float:
+        since, left, _ = self._behind[taker]
+        return (left - taker.unsent_bytes()) / max(now - since, 0.001)
+
+
+# Requests of one connection that wait for their turn. Further bytes are not parsed, and no more are read.
+MAX_QUEUED = 16
+# Parsed in one turn of the event loop, so that a connection that sends thousands at once does not block the others.
+_REQUESTS_PER_TURN = 2
+_FEW_BYTES = 18 * MAX_QUEUED  # hold no more requests than may wait: none is shorter than `GET / HTTP/1.1`, empty line
+_PIECE_BYTES = 65536
+_REST_SECONDS = 0.05
+_HEAD_END = b"\r\n\r\n"  # every request has it; that a body may have more of them only makes for smaller pieces
+
+
+def fits_one_turn(data: bytes) -> bool:
+    """Return whether all of `data` may be parsed at once; of most requests only the end of the head is looked for."""
+    if len(data) > _PIECE_BYTES:
+        return False
+    return data.rfind(b"\n") < _FEW_BYTES or data.count(_HEAD_END) <= _REQUESTS_PER_TURN
+
+
+class ReceiveFlow(FlowControl):
+    """Flow control that keeps received bytes while they must not be parsed, and then does not read on.
+
+    `parse` gets each piece; `queue` holds the requests that wait.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        parse: Callable[[bytes | memoryview], object],
+        queue: Sized,
+    ) -> None:
+        super().__init__(transport)
+        self._loop = loop
+        self._parse = parse
+        self._queue = queue
+        self._unparsed = b""
+        self._at = 0
+        self._scheduled = False
+        self._stopped = False  # whether the transport does not read
+
+    @property
+    def has_unparsed(self) -> bool:
+        return self._at < len(self._unparsed)
+
+    def receive(self, data: bytes) -> None:
+        """Parses `data` as far as it may be, and keeps the rest."""
+        self._unparsed = self._unparsed[self._at :] + data
+        self._at = 0
+        self._stop()
+        self._go_on()
+
+    def discard(self) -> None:
+        self._unparsed, self._at = b"", 0
+
+    def pause_reading(self) -> None:
+        self.read_paused = True
+        self._stop()
+
+    def resume_reading(self) -> None:
+        """Parse received bytes, then read on."""
+        if not self.read_paused:
+            return
+        self.read_paused = False
+        if self.has_unparsed:
+            self._schedule()
+        else:
+            self._start()
+
+    def rest(self) -> None:
+        """Reads on a moment later, so that clients whose input is discarded do not block the others."""
+        self.pause_reading()
+        self._loop.call_later(_REST_SECONDS, self.resume_reading)
+
+    def _go_on(self) -> None:
+        self._scheduled = False
+        while self.has_unparsed and not self.read_paused:
+            if self._transport.is_closing():
+                self.discard()
+                return
+            room = MAX_QUEUED - len(self._queue)
+            if room <= 0:
+                self.read_paused = True
+                return
+            if self._parse_piece(min(room, _REQUESTS_PER_TURN)) and self.has_unparsed:
+                self._schedule()
+                return
+        if not self.read_paused:
+            self._start()
+
+    def _parse_piece(self, requests: int) -> bool:
+        """Parses at most so many requests; whether it was that many."""
+        data, at = self._unparsed, self._at
+        limit = min(len(data), at + _PIECE_BYTES)
+        end, count = at, 0
+        while count < requests and (next_ := data.find(_HEAD_END, end, limit)) >= 0:
+            end = next_ + len(_HEAD_END)
+            count += 1
+        self._at = end if count == requests else limit
+        self._parse(memoryview(data)[at : self._at])
+        if not self.has_unparsed:
+            self.discard()
+        return count == requests
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._go_on)
+
+    def _stop(self) -> None:
+        if not self._stopped and not self._transport.is_closing():
+            self._stopped = True
+            self._transport.pause_reading()
+
+    def _start(self) -> None:
+        if self._stopped and not self._transport.is_closing():
+            self._stopped = False
+            self._transport.resume_reading()
+
+
+class DiscardParser:
+    """Discards the input of a rejected request; calls `on_excess` after `limit` bytes."""
+
+    def __init__(self, limit: int, on_excess: Callable[[], None]) -> None:
+        self._left = limit
+        self._on_excess = on_excess
+
+    def feed_data(self, data: bytes | memoryview) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            self._on_excess()
+
+
+class UpgradeBody:
+    """Callbacks of a second parser, for the body of one request."""
+
+    def __init__(self, on_body: Callable[[bytes], object], on_complete: Callable[[], object]) -> None:
+        self._on_body = on_body
+        self._on_complete = on_complete
+        self._complete = False
+
+    def on_body(self, body: bytes) -> None:
+        if not self._complete:
+            self._on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Ends the request; data after it is ignored, since the connection closes with the response."""
+        if not self._complete:
+            self._complete = True
+            self._on_complete()
+
+
+class Trailers:
+    """The trailers after the last chunk; `count` and `bytes`, of names and values, are of those that came whole."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+        self._received: int | None = None  # unknown of the piece in which they may have begun
+
+    def add(self, name: bytes, value: bytes) -> None:
+        self.count += 1
+        self.bytes += len(name) + len(value)
+
+    def received(self, size: int) -> int:
+        """Return the bytes received of them so far, with those of a piece of `size` bytes that did not end them."""
+        self._received = 0 if self._received is None else self._received + size
+        return self._received
+
 
 _log = logging.getLogger("quipu")
 # The part that the parser is reading; plain integers, since they are compared for each segment.

@@ -12,8 +12,20 @@ import msgspec
 
 from kernel.calls.tools import InputRequired, Interaction
 from kernel.core.ids import utc_now
-from kernel.mcp.messages import ABSENT, Capabilities, Emit, Inbound, Meta, Object, ProtocolError, encoded_id
-from kernel.mcp.protocol import INVALID_PARAMS, LEGACY, LEVELS, MISSING_CAPABILITY
+from kernel.mcp.messages import (
+    ABSENT,
+    INVALID_PARAMS,
+    LEGACY,
+    LEVELS,
+    MISSING_CAPABILITY,
+    Capabilities,
+    Emit,
+    Inbound,
+    Meta,
+    Object,
+    ProtocolError,
+    encoded_id,
+)
 
 _NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/%b","params":%b}'
 

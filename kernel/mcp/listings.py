@@ -1,18 +1,16 @@
 """Results that do not change while a server runs, encoded once per profile: lists, discovery, the handshake."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from kernel.calls.dialect import Dialect
-from kernel.calls.resources import Prompt, Resource, ResourceTemplate
 from kernel.calls.schema import input_schema, output_schema
-from kernel.calls.tools import Tool
+from kernel.calls.tools import Prompt, Resource, ResourceContents, Resources, ResourceTemplate, Skill, Tool
 from kernel.core.config import VERSION
-from kernel.mcp import skills
-from kernel.mcp.messages import Object
-from kernel.mcp.protocol import (
+from kernel.mcp.messages import (
     CACHES,
     COUNTER_OFFER,
     HANDSHAKE_VERSIONS,
@@ -22,7 +20,59 @@ from kernel.mcp.protocol import (
     SERVER_KEY,
     Cache,
     Era,
+    Object,
 )
+from kernel.store.transaction import Tx
+
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+_SCHEME = "skill://"
+_ENTRY = "SKILL.md"
+_MEDIA = "text/markdown"
+
+
+def skills_of(dialects: Sequence[Dialect]) -> tuple[Skill, ...]:
+    return tuple(skill for dialect in dialects for skill in dialect.offers.skills)
+
+
+def skill_entries(skills: Sequence[Skill]) -> Mapping[str, Object]:
+    """Return each skill as `skills/list` and `skills/get` say it, by the URI of its SKILL.md."""
+    return {f"{_SCHEME}{skill.name}/{_ENTRY}": _entry(skill) for skill in skills}
+
+
+def with_skill_files(dialect: Dialect) -> Dialect:
+    def page(_tx: Tx, _cursor: str | None) -> tuple[list[Resource], str | None]:
+        return [
+            Resource(_uri(skill, path), path, f"{skill.name}/{path}", "", _MEDIA, len(data))
+            for skill in dialect.offers.skills
+            for path, data in skill.files.items()
+        ], None
+
+    def read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
+        files = {_uri(skill, path): data for skill in dialect.offers.skills for path, data in skill.files.items()}
+        return [ResourceContents(uri, _MEDIA, files[uri].decode())] if uri in files else None
+
+    return dialect._replace(offers=dialect.offers._replace(resources=Resources(_SCHEME, page, read, fixed=True)))
+
+
+def _entry(skill: Skill) -> Object:
+    return {
+        "uri": _uri(skill, _ENTRY),
+        "frontmatter": {"name": skill.name, "description": skill.about, "license": skill.license},
+        "resources": [
+            {
+                "uri": _uri(skill, path),
+                "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
+                "size": len(data),
+                "mimeType": _MEDIA,
+            }
+            for path, data in skill.files.items()
+        ],
+    }
+
+
+def _uri(skill: Skill, path: str) -> str:
+    return f"{_SCHEME}{skill.name}/{path}"
+
 
 NAME = "quipu"
 VIEWS = "io.modelcontextprotocol/ui"  # the extension for MCP Apps
@@ -86,7 +136,7 @@ def static_results(
         entry["server/discover"] = close(body, tail)
     if "prompts" in served:
         entry["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.offers.prompts]}, tail)
-    if offered := skills.entries(skills.of(dialects)):
+    if offered := skill_entries(skills_of(dialects)):
         entry["skills/list"] = close({"skills": [*offered.values()]}, tail)
     if "resources" in served:
         templates = [template_entry(t) for d in dialects if d.offers.resources for t in d.offers.resources.templates]
@@ -117,7 +167,7 @@ def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
     offers: Object = {name: {} for name, present in offered if present}
     extensions = [
         *([VIEWS] if any(tool.hints.view for tool in tools) else ()),
-        *([skills.EXTENSION] if skills.of(dialects) else ()),
+        *([SKILLS_EXTENSION] if skills_of(dialects) else ()),
     ]
     return {**offers, "extensions": {name: {} for name in extensions}} if extensions else offers
 

@@ -8,11 +8,19 @@ from typing import TypeVar
 import msgspec
 
 from kernel.calls.dialect import Dialect
-from kernel.calls.resources import Prompt, ResourceContents
-from kernel.calls.tools import InputRequired, Interaction
-from kernel.mcp import elicitation, listings, skills
-from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
-from kernel.mcp.protocol import INVALID_PARAMS, METHODS
+from kernel.calls.tools import InputRequired, Interaction, Prompt, ResourceContents
+from kernel.mcp import elicitation, listings
+from kernel.mcp.messages import (
+    INVALID_PARAMS,
+    METHODS,
+    Complete,
+    Get,
+    Inbound,
+    Object,
+    PromptRef,
+    ProtocolError,
+    ResourceRef,
+)
 from kernel.store.transaction import Tx
 
 T = TypeVar("T")
@@ -29,9 +37,9 @@ class ResourceMethods:
 
     def __init__(self, dialects: Sequence[Dialect], open_interaction: OpenInteraction) -> None:
         self._open_interaction = open_interaction
-        with_skills = [skills.with_files(dialect) for dialect in dialects if dialect.offers.skills]
+        with_skills = [listings.with_skill_files(dialect) for dialect in dialects if dialect.offers.skills]
         self._resources = [*(dialect for dialect in dialects if dialect.offers.resources), *with_skills]
-        self._skills = skills.entries(skills.of(dialects))
+        self._skills = listings.skill_entries(listings.skills_of(dialects))
         self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.offers.prompts}
         self.methods: Mapping[str, Method] = {
             "resources/list": self._resource_page,

@@ -6,19 +6,15 @@ from functools import cache, lru_cache, partial
 from typing import Literal
 from urllib.parse import parse_qs
 
-from kernel.calls.call import Answer, Call, Pending, ToolEntry, fail
 from kernel.calls.dialect import Dialect
-from kernel.calls.dispatch import catch_faults
-from kernel.calls.retries import with_idempotency_key
+from kernel.calls.dispatch import Answer, Call, Pending, ToolEntry, catch_faults, fail, with_idempotency_key
 from kernel.calls.schema import input_schema
 from kernel.calls.tools import InputRequired, Reply
 from kernel.core.errors import Fault
 from kernel.core.text import json_bytes
 from kernel.mcp import listings, messages
 from kernel.mcp.elicitation import Elicitation, purpose
-from kernel.mcp.inbound import header_params
-from kernel.mcp.messages import Inbound, Object, ProtocolError, ToolRoute
-from kernel.mcp.protocol import (
+from kernel.mcp.messages import (
     COUNTER_OFFER,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -27,6 +23,11 @@ from kernel.mcp.protocol import (
     METHOD_NOT_FOUND,
     METHODS,
     MODERN,
+    Inbound,
+    Object,
+    ProtocolError,
+    ToolRoute,
+    header_params,
 )
 from kernel.mcp.resources import ResourceMethods, prompt_purpose
 from kernel.security.permissions import FULL_ACCESS, Grant

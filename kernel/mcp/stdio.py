@@ -14,11 +14,12 @@ from typing import cast
 import msgspec
 from msgspec import UNSET
 
-from kernel.calls.call import Pending
-from kernel.calls.dispatch import Dispatch
+from kernel.calls.dispatch import Dispatch, Pending
 from kernel.core.limits import Limits
-from kernel.mcp.inbound import LEGACY_LEVEL, actor_name, over_stdio
 from kernel.mcp.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    LEGACY_LEVEL,
     Inbound,
     Initialize,
     Message,
@@ -26,10 +27,11 @@ from kernel.mcp.messages import (
     ProtocolError,
     SetLevel,
     Subscribe,
+    actor_name,
     encoded_id,
     open_message,
+    over_stdio,
 )
-from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST
 from kernel.mcp.server import Response, Service
 from kernel.mcp.subscriptions import Subscriptions
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client_name

@@ -4,11 +4,9 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from kernel.calls.call import Answer, Call, OnOutcome, ToolEntry
-from kernel.calls.dispatch import Dispatch
+from kernel.calls.dispatch import Answer, Call, Dispatch, OnOutcome, ToolEntry
 from kernel.core.data_dir import MAIN
-from kernel.mcp.messages import Listen, Object
-from kernel.mcp.protocol import SERVER_KEY
+from kernel.mcp.messages import SERVER_KEY, Listen, Object
 
 _ID_KEY = "io.modelcontextprotocol/subscriptionId"
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 from msgspec import Struct
 
-from kernel.calls.call import Answer, Call, OnOutcome
+from kernel.calls.dispatch import Answer, Call, OnOutcome
 from kernel.calls.tools import Reply
 from kernel.core.config import KeptCalls
 from kernel.core.ids import now_ns, shared_call_id, utc_now

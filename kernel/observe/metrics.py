@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from kernel.calls.call import Answer, Call, OnOutcome
+from kernel.calls.dispatch import Answer, Call, OnOutcome
 from kernel.core.ids import utc_now
-from kernel.core.status_counts import STATUSES
+from kernel.http.uvicorn_protocol import STATUSES
 from kernel.operations.backup import BackupLoop, time_of_newest
 from kernel.store.engine import DatabaseUse
 from kernel.store.store import Load

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 
-from kernel.calls.call import Answer, Call, OnOutcome
+from kernel.calls.dispatch import Answer, Call, OnOutcome
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns, shared_call_id

@@ -114,7 +114,7 @@ FULL_ACCESS = grant(Permission.operator, frozenset[str](), False)
 class Caller(msgspec.Struct, frozen=True, eq=False):
     """The authenticated caller: `actor` is stored as provenance, `key` is the id of the key, empty without one.
 
-    `idempotency_key` is that of the call it makes; None without (see `kernel/calls/retries.py`).
+    `idempotency_key` is that of the call it makes; None without (see `kernel/calls/dispatch.py`).
     """
 
     actor: str

@@ -21,8 +21,7 @@ from kernel.http import direct_routes
 from kernel.http.edge import AccessControl, HttpResponse, error_response
 from kernel.http.fast_path import Done, FastRoute, Pending
 from kernel.http.mcp import Endpoint
-from kernel.http.rest import ToolRoutes
-from kernel.http.rest_methods import MethodRoutes
+from kernel.http.rest import MethodRoutes, ToolRoutes
 from kernel.http.update_streams import UpdateStreams
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile

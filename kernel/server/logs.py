@@ -9,7 +9,7 @@ from kernel.core.ids import current_call, shared_call_id, utc_now
 from kernel.core.text import one_word
 
 if TYPE_CHECKING:
-    from kernel.calls.call import Answer, Call, OnOutcome
+    from kernel.calls.dispatch import Answer, Call, OnOutcome
 
 _CALLS = logging.getLogger("quipu.calls")
 _REQUESTS = logging.getLogger("quipu.requests")

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from handlers.common.fence import tokens
-from kernel.calls.call import ToolEntry
+from kernel.calls.dispatch import ToolEntry
 from kernel.calls.tools import Reply
 from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER

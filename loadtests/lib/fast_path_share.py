@@ -13,7 +13,7 @@ import uvicorn
 from mcp import Client
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kernel.calls.call import Pending
+from kernel.calls.dispatch import Pending
 from kernel.core.errors import Fault
 from kernel.core.limits import Header
 from kernel.http.edge import HttpResponse

@@ -12,7 +12,7 @@ import pytest
 from msgspec import inspect
 
 from handlers.console.commands import COMMANDS
-from kernel.calls.call import ToolEntry
+from kernel.calls.dispatch import ToolEntry
 from kernel.calls.schema import input_schema
 from kernel.calls.tools import Tool
 from kernel.core.config import Config

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kernel.calls.call import ToolEntry
+from kernel.calls.dispatch import ToolEntry
 from kernel.cli.commands import parsers
 from kernel.cli.environment import variables
 from kernel.cli.main import parser

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.calls.call import ToolEntry
+from kernel.calls.dispatch import ToolEntry
 from kernel.cli.commands import ALIASES, COMMANDS, GROUPS, parsers
 from kernel.core.errors import HTTP_STATUS
 from kernel.server import app

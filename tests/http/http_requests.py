@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kernel.core.config import VERSION
-from kernel.mcp import protocol
+from kernel.mcp import messages
 
-MODERN = protocol.MODERN_VERSIONS[0]
-LEGACY = protocol.COUNTER_OFFER
+MODERN = messages.MODERN_VERSIONS[0]
+LEGACY = messages.COUNTER_OFFER
 Header = tuple[str, str]
 
 HOST: Header = ("host", "127.0.0.1:7847")

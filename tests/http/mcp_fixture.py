@@ -14,17 +14,24 @@ import uvicorn
 
 from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.dispatch import Dispatch, catch_faults
-from kernel.calls.resources import (
+from kernel.calls.tenants import Bounds, OpenTenant, Tenants
+from kernel.calls.tools import (
+    Hints,
+    InputRequired,
+    Interaction,
     Prompt,
     PromptArgument,
     PromptMessage,
+    Reply,
     Resource,
     ResourceContents,
     Resources,
     ResourceTemplate,
+    Tool,
+    exclusive,
+    read,
+    write,
 )
-from kernel.calls.tenants import Bounds, OpenTenant, Tenants
-from kernel.calls.tools import Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from kernel.core.config import Config
 from kernel.core.errors import Code, Fault
 from kernel.core.limits import Limits

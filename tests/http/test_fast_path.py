@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernel.calls.call import Pending
+from kernel.calls.dispatch import Pending
 from kernel.core.config import Config
 from kernel.core.limits import Header, Limits
 from kernel.http.edge import HttpResponse

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from kernel.http.mcp import Endpoint
-from kernel.mcp.protocol import HANDSHAKE_VERSIONS, METHODS
+from kernel.mcp.messages import HANDSHAKE_VERSIONS, METHODS
 from tests.http.http_requests import CLIENT, LEGACY, MODERN, meta, read
 from tests.http.mcp_fixture import FIRST, LIMITS, RELEASED, SECOND, opened, service, unlocked
 

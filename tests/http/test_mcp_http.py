@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernel.mcp.protocol import HANDSHAKE_VERSIONS
+from kernel.mcp.messages import HANDSHAKE_VERSIONS
 from tests.http.http_requests import (
     ACCEPT,
     BASIC,

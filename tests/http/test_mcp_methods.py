@@ -7,9 +7,9 @@ import pytest
 
 from kernel.core.config import VERSION
 from kernel.core.ids import utc_now
-from kernel.mcp import elicitation, protocol
+from kernel.mcp import elicitation, messages
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
-from kernel.mcp.protocol import HANDSHAKE_VERSIONS
+from kernel.mcp.messages import HANDSHAKE_VERSIONS
 from tests.http import mcp_fixture
 from tests.http.http_requests import (
     BASIC,
@@ -46,7 +46,7 @@ def answered(make: Any, /, kind: str = "complete", cache: dict[str, Any] | None 
 
 def failed(make: Any, code: int, reason: str, data: Any = None) -> Answer:
     """An error in either era; only the modern era has a status for it."""
-    return Answer(200 if make is legacy else protocol.MODERN.http.get(code, 200), error(code, reason, data))
+    return Answer(200 if make is legacy else messages.MODERN.http.get(code, 200), error(code, reason, data))
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)

@@ -7,7 +7,7 @@ import pytest
 from mcp_types.methods import SERVER_RESULTS, serialize_server_result, validate_client_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from kernel.mcp import protocol
+from kernel.mcp import messages
 from tests.http.http_requests import LEGACY, MODERN, changed, legacy, message, meta, modern, send
 from tests.http.mcp_fixture import Served
 
@@ -46,12 +46,12 @@ IN_LEGACY = [
 
 
 def test_the_versions_are_those_of_the_official_types() -> None:
-    assert tuple(HANDSHAKE_PROTOCOL_VERSIONS) == protocol.HANDSHAKE_VERSIONS
-    assert tuple(MODERN_PROTOCOL_VERSIONS) == protocol.MODERN_VERSIONS
+    assert tuple(HANDSHAKE_PROTOCOL_VERSIONS) == messages.HANDSHAKE_VERSIONS
+    assert tuple(MODERN_PROTOCOL_VERSIONS) == messages.MODERN_VERSIONS
 
 
 def test_the_methods_are_those_of_the_official_types() -> None:
-    rows = {name: row for name, row in protocol.METHODS.items() if row.needs != "skills"}  # of an extension
+    rows = {name: row for name, row in messages.METHODS.items() if row.needs != "skills"}  # of an extension
     ours = {(name, version) for name, row in rows.items() for era in row.eras for version in era.versions}
     assert set(SERVER_RESULTS) == ours
 
@@ -64,7 +64,7 @@ def test_a_modern_result_is_one_of_the_official_types_and_nothing_more(
     assert serialize_server_result(method, MODERN, found) == found
 
 
-@pytest.mark.parametrize("version", protocol.HANDSHAKE_VERSIONS)
+@pytest.mark.parametrize("version", messages.HANDSHAKE_VERSIONS)
 @pytest.mark.parametrize(("method", "params"), IN_LEGACY)
 def test_a_legacy_result_is_one_of_the_official_types_and_nothing_more(
     server: Served, method: str, params: dict[str, Any], version: str

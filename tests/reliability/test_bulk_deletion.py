@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel.calls import call as calls
+from kernel.calls import dispatch as calls
 from kernel.core.config import Config
 from kernel.operations import consistency
 from kernel.operations.compact import tidy
@@ -239,12 +239,12 @@ def killed(tmp_path: Path, migrated: Path) -> Iterator[Kernel]:
         import asyncio, os, signal
         from pathlib import Path
         import msgspec
-        from kernel.calls import call
+        from kernel.calls import dispatch
         from kernel.server.app import open_kernel
         from kernel.core.config import Config
         from kernel.search import dropped
         dropped.removal = lambda tx: os.kill(os.getpid(), signal.SIGKILL)
-        call.CALL_SLICE_SECONDS = 60.0
+        dispatch.CALL_SLICE_SECONDS = 60.0
         kernel = open_kernel(Config(data=Path({str(data)!r})))
         tools = kernel.dispatch.tools
         async def main():

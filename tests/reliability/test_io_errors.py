@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from handlers.scopes import import_merge
-from kernel.calls import call as calls
+from kernel.calls import dispatch as calls
 from kernel.operations import consistency
 from kernel.server import app
 from kernel.server.app import Kernel

@@ -15,12 +15,12 @@ from handlers.brain import base, search
 from handlers.common import scoring
 from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
-from kernel.calls import call, dispatch
+from kernel.calls import dispatch
 from kernel.core import data_dir, limits, text
 from kernel.engines import foreign_file
 from kernel.engines.sqlite import connection
 from kernel.engines.sqlite.connection import Budget
-from kernel.http import read_flow, uvicorn_protocol, write_backpressure
+from kernel.http import uvicorn_protocol
 from kernel.operations import backup, consistency, data_access, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
@@ -83,8 +83,7 @@ def _slow_pattern() -> None:
 
 
 def _no_bounds() -> None:
-    for module in (call, dispatch):
-        put(module, checked_size=lambda _tx, reply: reply)
+    put(dispatch, checked_size=lambda _tx, reply: reply)
 
 
 def _no_clock() -> None:
@@ -189,11 +188,11 @@ def _any_trailers() -> None:
 
 
 def _long_queues() -> None:
-    put(read_flow, MAX_QUEUED=1 << 30, _REQUESTS_PER_TURN=1 << 30)
+    put(uvicorn_protocol, MAX_QUEUED=1 << 30, _REQUESTS_PER_TURN=1 << 30)
 
 
 def _unbounded_answers() -> None:
-    put(write_backpressure.Unsent, enforce=lambda *_given: None)
+    put(uvicorn_protocol.Unsent, enforce=lambda *_given: None)
 
 
 def _forgetful() -> None:
@@ -303,9 +302,11 @@ BUILDS: Mapping[str, Broken] = {
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
     "trailers": Broken("S26", "trailers have no limits", _any_trailers, "../http/test_fast_path.py -k trailers"),
-    "long queues": Broken("S26", "any number of requests waits", _long_queues, "../unit/http/test_read_flow.py"),
+    "long queues": Broken(
+        "S26", "any number of requests waits", _long_queues, "../unit/http/test_uvicorn_protocol_read_flow.py"
+    ),
     "answers": Broken(
-        "S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_write_backpressure.py"
+        "S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_uvicorn_protocol_backpressure.py"
     ),
     "forgetful": Broken(
         "S05", "that there were keys is forgotten", _forgetful, "../unit/security/test_auth.py -k lost"

@@ -20,7 +20,7 @@ DELETED = ("kernel/observe", "kernel/engines/postgres", "handlers/console", "han
 PACKAGES = "core store engines/sqlite search embed calls security mcp http server".split()
 # These reach the kernel through commands, or compare it with the deleted parts.
 OF_OTHER_PACKAGES = (
-    "calls/test_call_observers.py",
+    "calls/test_dispatch_observers.py",
     "core/test_ordinary_files.py",
     "store/test_audit.py",
     "store/test_long_work_progress.py",

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernel.calls.resources import Prompt, PromptMessage
-from kernel.calls.tools import Hints, InputRequired, Interaction, Tool, read
+from kernel.calls.tools import Hints, InputRequired, Interaction, Prompt, PromptMessage, Tool, read
 from tests.contracts.conformance.content import Block, Nothing, text
 
 Input = Mapping[str, Any]

@@ -7,16 +7,20 @@ from typing import Annotated, Any
 import msgspec
 
 from kernel.calls.dialect import Dialect, Offers
-from kernel.calls.resources import (
+from kernel.calls.tools import (
+    Hints,
+    Interaction,
     Prompt,
     PromptArgument,
     PromptMessage,
+    Reply,
     Resource,
     ResourceContents,
     Resources,
     ResourceTemplate,
+    Tool,
+    read,
 )
-from kernel.calls.tools import Hints, Interaction, Reply, Tool, read
 from kernel.core.errors import Fault
 from tests.contracts.conformance import asking
 from tests.contracts.conformance.content import PNG, Block, Nothing, audio, embedded, image, text

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from kernel.calls.arguments import allowed_values, argument_error, error_message, path_steps
-from kernel.calls.call import ToolEntry
 from kernel.calls.dialect import Dialect
+from kernel.calls.dispatch import ToolEntry
 from kernel.calls.schema import Schema, input_schema
 from kernel.calls.tools import read
 from kernel.security.permissions import ANONYMOUS_CALLER

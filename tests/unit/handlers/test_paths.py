@@ -17,9 +17,8 @@ from handlers.paths.memories import resource_page, resource_read
 from handlers.paths.schemas import AddMemory, ReplaceMemory
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.dispatch import Dispatch
-from kernel.calls.resources import Resource, ResourceContents
 from kernel.calls.schema import output_schema
-from kernel.calls.tools import Reply
+from kernel.calls.tools import Reply, Resource, ResourceContents
 from kernel.calls.tools import Tool as KernelTool
 from kernel.core.errors import Fault
 from kernel.search import index

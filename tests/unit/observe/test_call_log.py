@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.calls.call import Call
+from kernel.calls.dispatch import Call
 from kernel.core.ids import current_call
 from kernel.observe.call_log import CallLog
 from kernel.security.permissions import FULL_ACCESS, Caller

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernel.calls.call import Call, ToolEntry
+from kernel.calls.dispatch import Call, ToolEntry
 from kernel.observe.metrics import Histogram, MetricsRegistry, Snapshot, render
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import logs

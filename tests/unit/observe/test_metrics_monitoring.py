@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from kernel.calls.call import Call, ToolEntry
+from kernel.calls.dispatch import Call, ToolEntry
 from kernel.observe.metrics import Backups, MetricsRegistry, Snapshot, render
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store.engine import DatabaseUse

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernel.calls import call as calls
+from kernel.calls import dispatch as calls
 from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.core.errors import Fault

@@ -119,7 +119,7 @@ def test_a_call_that_fails_at_its_end_leaves_every_file_as_it_was(
     def refuse(*_given: Any) -> None:
         raise Fault("invalid", "No.")
 
-    monkeypatch.setattr("kernel.calls.call.checked_size", refuse)
+    monkeypatch.setattr("kernel.calls.dispatch.checked_size", refuse)
     assert call(tool, **arguments).fault == "invalid"
     assert everything(kernel) == rows
     assert tree(notes) == contents
@@ -142,7 +142,7 @@ def test_a_call_whose_changes_are_written_before_its_end_changes_files_after_its
     tool, arguments = CALLS[name]
     monkeypatch.setattr(Tx, "defer", at_once)
     with monkeypatch.context() as patch:
-        patch.setattr("kernel.calls.call.checked_size", refuse)
+        patch.setattr("kernel.calls.dispatch.checked_size", refuse)
         assert call(tool, **arguments).fault == "invalid"
     assert everything(kernel) == rows
     assert tree(notes) == contents

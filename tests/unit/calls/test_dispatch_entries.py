@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.calls.call import Reply
+from kernel.calls.dispatch import Reply
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server.app import Kernel
 from kernel.store.transaction import Tx

@@ -1,6 +1,6 @@
 """While clients are too far behind together, the slowest is dropped."""
 
-from kernel.http.write_backpressure import Unsent
+from kernel.http.uvicorn_protocol import Unsent
 
 
 class Client:

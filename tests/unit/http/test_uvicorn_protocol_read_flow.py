@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from kernel.http.read_flow import ReceiveFlow, Trailers, fits_one_turn
+from kernel.http.uvicorn_protocol import ReceiveFlow, Trailers, fits_one_turn
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
 

@@ -15,8 +15,7 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 
-from kernel.mcp.inbound import check, check_single, header_params, unwrap
-from kernel.mcp.messages import Call, Meta, ProtocolError
+from kernel.mcp.messages import Call, Meta, ProtocolError, check, check_single, header_params, unwrap
 
 ascii_text = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12)
 scalars = st.one_of(

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from kernel.http import deadlines as wheel
-from kernel.http.deadlines import TICK, DeadlineWheel
+from kernel.http import uvicorn_protocol as wheel
+from kernel.http.uvicorn_protocol import TICK, DeadlineWheel
 
 PATIENCE = 30
 

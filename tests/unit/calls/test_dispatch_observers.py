@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.calls.call import Call, Observer, OnOutcome
-from kernel.calls.dispatch import Dispatch
+from kernel.calls.dispatch import Call, Dispatch, Observer, OnOutcome
 from kernel.calls.tools import Tool, write
 from kernel.core.config import Config
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Permission, grant
