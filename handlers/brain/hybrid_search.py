@@ -28,8 +28,7 @@ from handlers.brain.search import QueryText, valid
 from kernel.calls.tools import Hints, Hooks, Tool, read
 from kernel.core.errors import Fault
 from kernel.search import index
-from kernel.search.index import Hit, Scored
-from kernel.search.ranked import ranked
+from kernel.search.index import Hit, Scored, ranked
 from kernel.store.transaction import Tx
 
 CANDIDATES_PER_RESULT = 3  # recency and importance reorder, so more must be scored than returned

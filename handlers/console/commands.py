@@ -37,7 +37,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.memories import witness
 from kernel.search import index
-from kernel.search.confidence import Verdict
+from kernel.search.fusion import Verdict
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx

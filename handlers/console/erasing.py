@@ -30,7 +30,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.operations import erase as traces
 from kernel.operations.erase import Receipt
-from kernel.search.confidence import Verdict
+from kernel.search.fusion import Verdict
 from kernel.security.permissions import Permission
 from kernel.store import history
 from kernel.store.transaction import Tx

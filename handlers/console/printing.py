@@ -16,7 +16,7 @@ from handlers.console.search import ANSWERS
 from kernel.core.text import count_of_memories, one_line, one_word, visible
 from kernel.core.times import stored_time
 from kernel.operations.erase import Receipt
-from kernel.search.confidence import Verdict
+from kernel.search.fusion import Verdict
 
 Style = Literal["json", "text", "colour"]
 _BOLD, _DIM, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33

@@ -14,7 +14,7 @@ from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.calls.tools import Reply
 from kernel.core.errors import Fault
-from kernel.search.confidence import Verdict
+from kernel.search.fusion import Verdict
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 

@@ -38,8 +38,7 @@ from kernel.calls.tools import Hints, Hooks, Precheck, Tool, exclusive, read
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.search import index
-from kernel.search.index import Scored
-from kernel.search.ranked import ranked
+from kernel.search.index import Scored, ranked
 from kernel.store.transaction import Tx
 
 MAX_CONTENT_BYTES = 1_048_576  # 1 MB, so that one memory cannot make every recall too large

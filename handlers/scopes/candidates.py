@@ -9,7 +9,7 @@ from handlers.scopes.entry_kinds import KINDS, index_text
 from handlers.scopes.results import VersionRow, pair
 from kernel.core.times import EPOCH, stored_time
 from kernel.search import index
-from kernel.search.ranked import ranked
+from kernel.search.index import ranked
 from kernel.store.transaction import Tx
 
 # The points and the days are those of the original.

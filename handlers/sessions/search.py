@@ -12,7 +12,7 @@ from kernel.calls.tools import Hints, Tool, read
 from kernel.core.text import stored_object
 from kernel.core.times import stored_time
 from kernel.search import index
-from kernel.search.ranked import ranked
+from kernel.search.index import ranked
 from kernel.store.transaction import Tx
 
 _MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are

@@ -29,8 +29,7 @@ from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Grant, c
 from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.long_work import CALL_SLICE_SECONDS, MORE, Progress, Slices, Unfinished, is_steps, with_progress
-from kernel.store.queue import Deliver, Job, Merge, Work
-from kernel.store.stages import current_stages
+from kernel.store.queue import Deliver, Job, Merge, Work, current_stages
 from kernel.store.store import Store
 from kernel.store.transaction import Target, Tx
 
@@ -266,16 +265,16 @@ def once(work: Work, tool: str, request: Request, caller: str, key: str) -> Work
         if not (key.isascii() and key.isprintable() and 0 < len(key) <= _LONGEST):
             raise Fault("invalid", _WRONG)
         before = later(tx.now, -_KEPT)
-        earlier = tx.one("kernel.retries.kept", _Kept, caller=caller, key=key, after=before)
+        earlier = tx.one("kernel.dispatch.kept", _Kept, caller=caller, key=key, after=before)
         if earlier is not None:
             if earlier.digest != digest:
                 raise Fault("conflict", _OTHER)
             return _decode(earlier.answer)
         answer = work(tx)
         if isinstance(answer, Reply):
-            tx.run("kernel.retries.expire", before=before, limit=_EXPIRED_ROWS)
+            tx.run("kernel.dispatch.expire", before=before, limit=_EXPIRED_ROWS)
             row = {"caller": caller, "key": key, "digest": digest, "targets": tx.touched[1], "answer": _encode(answer)}
-            tx.run("kernel.retries.keep", now=tx.now, **row)
+            tx.run("kernel.dispatch.keep", now=tx.now, **row)
         return answer
 
     return keyed
@@ -283,7 +282,7 @@ def once(work: Work, tool: str, request: Request, caller: str, key: str) -> Work
 
 def first_targets(tx: Tx, caller: Caller) -> list[Target]:
     """Return the first memories that the call with this key touched, now or when it was first answered."""
-    targets = tx.one("kernel.retries.targets", str, caller=caller.key, key=caller.idempotency_key)
+    targets = tx.one("kernel.dispatch.targets", str, caller=caller.key, key=caller.idempotency_key)
     return [] if targets is None else msgspec.json.decode(targets, type=list[Target])
 
 

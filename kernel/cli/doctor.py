@@ -28,8 +28,8 @@ from kernel.core.ids import utc_now
 from kernel.embed.model import Embedder
 from kernel.engines.migrations import pending_migrations
 from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database_file import check_log
 from kernel.engines.sqlite.errors import OLDEST_SQLITE, sqlite_version
-from kernel.engines.sqlite.log_file import check_log
 from kernel.engines.sqlite.vector_functions import sqlite_vec
 from kernel.operations import restore
 from kernel.operations.backup import backups_in, time_of_newest

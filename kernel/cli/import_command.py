@@ -25,9 +25,9 @@ from kernel.operations import portable_import, undo
 from kernel.server import app
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.group_runner import GroupRunner
 from kernel.store.long_work import MORE, Progress, Slices, Unfinished, with_progress
 from kernel.store.queue import Job, discard
+from kernel.store.store import GroupRunner
 from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:

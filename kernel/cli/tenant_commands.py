@@ -18,8 +18,7 @@ from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.postgres.database import pool_of
-from kernel.engines.postgres.driver import address_parts, load_driver
-from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.driver import Pool, address_parts, load_driver
 from kernel.engines.postgres.tenants import placement
 from kernel.engines.postgres.tenants.moving import move
 from kernel.operations.shared_store import changing_keys

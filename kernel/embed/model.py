@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kernel.embed.late_interaction import Interaction, interaction, nearest, unmatched
-from kernel.embed.tokenizer import ModelTokenizer, id_width
-from kernel.embed.wordpiece import NO_BITS, MoreKeys
+from kernel.embed.tokenizer import NO_BITS, ModelTokenizer, MoreKeys, id_width
 
 if TYPE_CHECKING:
     import numpy as np

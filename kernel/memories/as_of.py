@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from kernel.core.lazy_numpy import Floats, np
-from kernel.search import passages, quarantine
+from kernel.search import quarantine, rerank
 from kernel.search.bm25 import bm25, pack_tf
-from kernel.search.documents import END_OF_TIME, Document
+from kernel.search.documents import END_OF_TIME, Document, Within, matching_partitions
 from kernel.search.extra_terms import indexed_words, query_terms
 from kernel.search.fusion import Weights
 from kernel.search.hits import Candidates, Reading
 from kernel.search.lexical import Ranks, information, knows_word, word_starts
-from kernel.search.named_values import named_values
-from kernel.search.partitions import Within, matching_partitions
+from kernel.search.named_values import named_values, value_of
 from kernel.search.quarantine import Suspect
-from kernel.search.spellings import value_of
 from kernel.search.vectors import embed_query, embed_question, embed_texts
 from kernel.store.history import Past, PastSource, PastText
 from kernel.store.transaction import SLICE_BYTES, Tx
@@ -184,13 +182,13 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
         columns = embedder.interaction(question.whole.tokens, tokens, _OPENING_SHARE, question.subject)
         late[with_tokens], exact[with_tokens], share[with_tokens] = columns
     near, by_words = np.array(meaning, np.float64), np.array(words, np.float64)
-    long = [at for at in with_tokens if len(texts[positions[at]]) > passages.READ_CHARS and by_words[at] > 0]
+    long = [at for at in with_tokens if len(texts[positions[at]]) > rerank.READ_CHARS and by_words[at] > 0]
     if long and question and weights.meaning > 0:
-        scores = passages.judge(tx, query, question, [passages.Body(texts[positions[at]], "") for at in long])
+        scores = rerank.judge(tx, query, question, [rerank.Body(texts[positions[at]], "") for at in long])
         if scores is not None:
             at = np.array(long)[scores.at]
             values = near, late, exact, share
-            near, late, exact, share = map(passages.raised, values, (at,) * len(values), scores[1:])
+            near, late, exact, share = map(rerank.raised, values, (at,) * len(values), scores[1:])
     evidence = by_words, near, late, exact, share, _held(tx, query, [texts[position] for position in positions])
     return Candidates(np.array(docs, np.int64), *evidence, query=Reading(query, information(tx, query)))
 

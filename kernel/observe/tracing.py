@@ -9,7 +9,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import now_ns, shared_call_id
 from kernel.core.limits import Header
 from kernel.mcp.messages import Inbound
-from kernel.store.stages import Stages, current_stages
+from kernel.store.queue import Stages, current_stages
 
 _PARENT, _STATE = "traceparent", "tracestate"
 _NAMES = {_PARENT.encode(): _PARENT, _STATE.encode(): _STATE}

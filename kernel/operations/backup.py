@@ -24,8 +24,8 @@ from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import open_ordinary, read_bytes
 from kernel.engines.migrations import pending_migrations, schema_version
 from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database_file import write_page_sums
 from kernel.engines.sqlite.errors import DISK_FULL
-from kernel.engines.sqlite.page_sums import write_page_sums
 from kernel.engines.sqlite.unfinished import SUFFIX, finish, fsync_path, unfinished
 from kernel.security import api_keys
 from kernel.store.context import StoreContext

@@ -10,8 +10,8 @@ from kernel.core.times import later
 from kernel.engines.sqlite.connection import Connection, open_writer
 from kernel.engines.yielding import Turns
 from kernel.operations.index_check import Key
-from kernel.search import ann_storage, dropped, index
-from kernel.search.semantic import load_vectors
+from kernel.search import ann, dropped, index
+from kernel.search.vectors import load_vectors
 from kernel.store import audit, introspection
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.long_work import Steps
@@ -123,7 +123,7 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
     if (removal := store.read_sync(dropped.removal)) is not None:
         store.write_later(removal, CallContext(), exclusive=True)
     while not stop() and store.write_sync(
-        lambda tx: ann_storage.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
+        lambda tx: ann.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
     ):
         pass
     if not stop() and store.read_sync(_needs_renewal):
@@ -133,20 +133,20 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
 
 def _needs_renewal(tx: Tx) -> bool:
     docs = tx.one("kernel.consistency.count_docs", int) or 0
-    return ann_storage.count_deletions(tx) > max(ann_storage.BLOCK_ROWS, docs // _DOCS_PER_DELETION)
+    return ann.count_deletions(tx) > max(ann.BLOCK_ROWS, docs // _DOCS_PER_DELETION)
 
 
 def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
     """Rewrite every block and delete the log of deletions, which none needs any more; return the number of blocks."""
-    upto = write(ann_storage.last_deletion_id)
+    upto = write(ann.last_deletion_id)
     blocks = after = 0
     while not stop() and (after := write(partial(_renew_block, after=after))):
         blocks += 1
-    while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _BATCH_ROWS)):
+    while not stop() and write(lambda tx: ann.trim_deletions(tx, upto, _BATCH_ROWS)):
         pass
     return blocks
 
 
 def _renew_block(tx: Tx, after: int) -> int:
     number = index.model_id(tx)
-    return ann_storage.rewrite_block(tx, number, after) if number else 0
+    return ann.rewrite_block(tx, number, after) if number else 0

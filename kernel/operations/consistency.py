@@ -27,8 +27,8 @@ from kernel.operations.index_check import (
     mending_steps,
     renew_documents,
 )
-from kernel.operations.stored_rows import problems
-from kernel.search import ann_storage, dropped, index, quarantine
+from kernel.operations.portable_export import problems
+from kernel.search import ann, dropped, index, quarantine
 from kernel.search.extra_terms import completed
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -113,7 +113,7 @@ def _look(
     model, is_broken = index.model_id(tx), audit.first_broken(tx) is not None
     findings = [
         Finding(_VECTORS, len(_orphans(tx)), "without a document"),
-        Finding(_SKETCHES, ann_storage.count_mismatches(tx, model), "not as with their vectors"),
+        Finding(_SKETCHES, ann.count_mismatches(tx, model), "not as with their vectors"),
     ]
     if index.has_model(tx):
         lacking = tx.one("kernel.consistency.count_pending", int, model=model) or 0
@@ -158,10 +158,10 @@ def _repair_steps(parts: Set[str], orphans: Sequence[int]) -> Steps[None]:
         index.delete_vectors(tx, orphans[start : start + _STEP_ROWS])
         tx = yield
     if _SKETCHES in parts:
-        upto = ann_storage.last_deletion_id(tx)
-        while ann_storage.delete_block(tx):
+        upto = ann.last_deletion_id(tx)
+        while ann.delete_block(tx):
             tx = yield
-        while ann_storage.trim_deletions(tx, upto, _STEP_DELETIONS):
+        while ann.trim_deletions(tx, upto, _STEP_DELETIONS):
             tx = yield
 
 
@@ -231,13 +231,13 @@ def _embedding_steps(progress: OnProgress | None) -> Steps[int]:
 def _trim_steps(upto: int) -> Steps[None]:
     """Delete the blocks up to a vector, which are all replaced, and the part of the log that no block needs."""
     tx = yield
-    while ann_storage.forget_vectors(tx, upto, _STEP_ROWS):
+    while ann.forget_vectors(tx, upto, _STEP_ROWS):
         tx = yield
     if number := index.model_id(tx):
-        ann_storage.rewrite_block(tx, number, 0)  # the first block that is left began among them
+        ann.rewrite_block(tx, number, 0)  # the first block that is left began among them
     tx = yield
-    deletion = ann_storage.deletions_upto(tx, upto)
-    while ann_storage.trim_deletions(tx, deletion, _STEP_DELETIONS):
+    deletion = ann.deletions_upto(tx, upto)
+    while ann.trim_deletions(tx, deletion, _STEP_DELETIONS):
         tx = yield
     tx.run("kernel.consistency.finish_embedding")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from kernel.core.config import Config
 from kernel.core.data_dir import make_private
 from kernel.core.errors import Fault
+from kernel.engines.sqlite.database_file import check_log, log_of, size_of
 from kernel.engines.sqlite.folder_lock import FolderLock
-from kernel.engines.sqlite.log_file import check_log, log_of, size_of
 from kernel.engines.sqlite.unfinished import discard_abandoned
 from kernel.operations import restore
 from kernel.operations.backup import DATABASE

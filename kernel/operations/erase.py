@@ -11,8 +11,7 @@ from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import catch_faults
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, TENANTS
-from kernel.engines.sqlite.file_bytes import holds_any
-from kernel.engines.sqlite.log_file import log_of
+from kernel.engines.sqlite.database_file import holds_any, log_of
 from kernel.memories import witness
 from kernel.operations.backup import DATABASE
 from kernel.operations.compact import Choice, compact
@@ -59,7 +58,7 @@ def drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Iterable[Place]) ->
             rest(tx, space, key)
         tx.add_target((space, key, "erased"))
     witness.sweep(tx)
-    tx.run("kernel.retries.clear")
+    tx.run("kernel.dispatch.clear")
     audit.record(tx)
     return audit.read(tx, 1)[0]
 

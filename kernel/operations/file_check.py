@@ -11,7 +11,7 @@ from kernel.core.lazy_regex import regex
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import DAMAGED, MALFORMED, WRONG_SCHEMA
 from kernel.operations.index_check import LOST_OR_DAMAGED, Finding, Report, check_dialect
-from kernel.search import ann_storage
+from kernel.search import ann
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.transaction import Tx
 
@@ -129,7 +129,7 @@ def _mend(db: Connection, trees: Sequence[_Tree], errors: Sequence[str]) -> None
     names = {tree.name for tree in trees}
     if names & _BLOCKS or "doc_vector" in names:
         with db.writing() as tx:
-            ann_storage.clear(tx)
+            ann.clear(tx)
     if names or any(_OF_INDEX.search(text) for text in errors):
         db.script("REINDEX")
     db.vacuum()  # leaves out the pages of the damaged trees

@@ -18,8 +18,7 @@ from kernel.core.text import harmless, json_decoder, one_line
 from kernel.core.times import utc_time
 from kernel.memories.import_records import Imported, Source
 from kernel.operations.index_check import put_source, sources_of
-from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, tables
-from kernel.operations.stored_rows import problem_of
+from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, problem_of, tables
 from kernel.search import index
 from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx

@@ -18,9 +18,9 @@ from kernel.core.errors import NO_SPACE, Fault
 from kernel.core.ordinary_files import open_ordinary, read_bytes
 from kernel.engines.migrations import pending_migrations, schema_version
 from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.database_file import check_log, log_of
 from kernel.engines.sqlite.errors import DAMAGED, SQLITE_ERRORS
 from kernel.engines.sqlite.folder_lock import FolderLock
-from kernel.engines.sqlite.log_file import check_log, log_of
 from kernel.engines.sqlite.unfinished import fsync_path
 from kernel.operations import backup
 from kernel.operations.backup import DATABASE, Manifest, Tenant

@@ -13,10 +13,10 @@ from kernel.engines.opening import open_writer
 from kernel.security import api_keys
 from kernel.store.context import StoreContext
 from kernel.store.engine import Database
-from kernel.store.store_state import Stored, settled
+from kernel.store.store import Stored, settled
 
 if TYPE_CHECKING:
-    from kernel.engines.postgres.shared_file import SharedFile
+    from kernel.engines.postgres.database import SharedFile
 
 T = TypeVar("T")
 _TRY_SECONDS, _TELL_SECONDS = 0.5, 10.0
@@ -78,8 +78,7 @@ def changing_keys(config: Config) -> AbstractContextManager[None]:
 
 
 def _shared_keys(config: Config) -> "SharedFile":
-    from kernel.engines.postgres.database import pool_of
-    from kernel.engines.postgres.shared_file import SharedFile
+    from kernel.engines.postgres.database import SharedFile, pool_of
 
     return SharedFile(pool_of(config.store), config.data / api_keys.FILE)
 

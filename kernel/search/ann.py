@@ -1,14 +1,112 @@
-"""The vectors of a store in memory, compared with a query exactly; of a large store their sketches, for a shortlist
-that the caller scores. Filters apply before the choice.
+"""The vectors of a store: in memory, compared with a query exactly; of a large store their sketches, for a shortlist
+that the caller scores. Filters apply before the choice. On disk, stored blocks of thousands of vectors and sketches, so
+that a start reads few rows, and the log of deletions.
 """
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
-from kernel.search.binary_codes import Sketcher
+from kernel.store.transaction import Tx
+
+ROTATIONS = 2  # sign bits per dimension: 512 bits at 256 dimensions, 76 bytes a row with id and partition
+_MIN_SIZE = 64 // ROTATIONS  # dimensions, so that a sketch fills one 64-bit word
+_QUERY_BITS = 4  # bits per value of the query in `SketchQuery.dot`; not measured
+_QUERY_LEVELS = (1 << _QUERY_BITS) - 1
+_FIXED_POINT = 8  # int8 vectors are scaled by it before centring, so that sums of whole numbers stay exact
+_CENTRE_SHARE = 0.5  # of the common direction that is subtracted: at 1M a sixth of the candidates gives the same recall
+
+
+class SketchQuery(NamedTuple):
+    """A query, rotated like the vectors: its signs, and its values as bit planes of _QUERY_BITS bits."""
+
+    signs: Array
+    planes: Array
+
+    def dot(self, sketches: Array) -> Array:
+        """Return the product of the query's values and the signs of each sketch, up to scale and offset; larger is
+        nearer.
+
+        Finer than the Hamming distance, since the query is not reduced to signs, and several times as expensive.
+        """
+        table = sketches.view(np.uint64)
+        total = np.bitwise_count(table).sum(1, dtype=np.int32) * -_QUERY_LEVELS
+        for plane, mask in enumerate(self.planes):
+            total += np.bitwise_count(table & mask).sum(1, dtype=np.int32) << plane + 1
+        return total
+
+
+class Sketcher:
+    """Encodes int8 vectors as `ROTATIONS x dimensions` sign bits, the same on every machine.
+
+    A rotation is a Hadamard matrix with fixed sign flips. No library's random numbers or factorisation is involved,
+    so sketches of different processes can be compared.
+
+    All texts share a direction that would decide most signs. `centre` is the int8 vector of a text without content:
+    half of the length along it is subtracted first.
+    """
+
+    def __init__(self, dimensions: int, centre: bytes = b"") -> None:
+        self.dimensions = dimensions
+        common = np.frombuffer(centre, np.int8).astype(np.float64)
+        self._centre = common * (_CENTRE_SHARE * _FIXED_POINT / math.sqrt(common @ common)) if common.any() else None
+        self._size = max(_MIN_SIZE, 1 << (dimensions - 1).bit_length())
+        self._flips = np.array([_signs(self._size, seed) for seed in range(ROTATIONS)], np.float32)[:, :dimensions]
+        self._left = _hadamard(1 << (self._size.bit_length() - 1) // 2)
+        self._right = _hadamard(self._size // len(self._left))
+        self.words = self._size * ROTATIONS // 64
+
+    def sketch(self, vectors: Sequence[bytes]) -> list[bytes]:
+        """Return the sketch of each int8 vector, `words` 64-bit words long."""
+        return [row.tobytes() for row in np.packbits(self._rotated(vectors) > 0, axis=1)] if vectors else []
+
+    def query(self, vector: bytes) -> SketchQuery:
+        """Return an int8 vector, prepared for comparison with many sketches."""
+        (values,) = self._rotated([vector])
+        scale = max(float(np.abs(values).max()), 1.0)
+        levels = np.rint((values / scale + 1) * (_QUERY_LEVELS / 2)).astype(np.uint8)
+        bits = [values > 0, *(levels >> plane & 1 for plane in range(_QUERY_BITS))]
+        signs, *planes = (np.packbits(plane) for plane in bits)
+        return SketchQuery(signs, np.stack(planes).view(np.uint64))
+
+    def _rotated(self, vectors: Sequence[bytes]) -> Array:
+        count, dimensions = len(vectors), self._flips.shape[1]
+        rotations = np.zeros((count, ROTATIONS, self._size), np.float32)
+        flat = self._centred(np.frombuffer(b"".join(vectors), np.int8).reshape(count, 1, dimensions))
+        np.multiply(flat, self._flips, out=rotations[:, :, :dimensions])
+        # A Hadamard transform of length a x b is a transform of length a over the columns, then of length b over the
+        # rows.
+        squares = rotations.reshape(count, ROTATIONS, len(self._left), len(self._right))
+        return (self._left @ (squares @ self._right)).reshape(count, -1)
+
+    def _centred(self, flat: Array) -> Array | Matrix:
+        """Return the vectors, scaled, less the centre in proportion to their length: whole numbers, with exact sums."""
+        if self._centre is None:
+            return flat
+        wide = flat.astype(np.float32)
+        lengths = np.sqrt(np.square(wide).sum(axis=2, keepdims=True), dtype=np.float64)
+        return wide * _FIXED_POINT - np.rint(lengths * self._centre).astype(np.float32)
+
+
+def _signs(size: int, seed: int) -> list[float]:
+    """Signs from a 64-bit linear congruential generator with Knuth's MMIX constants; they are part of the format."""
+    state = 0x9E3779B97F4A7C15 * (seed + 1) & 0xFFFFFFFFFFFFFFFF
+    signs: list[float] = []
+    for _ in range(size):
+        state = (state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
+        signs.append(1.0 if state >> 63 else -1.0)
+    return signs
+
+
+def _hadamard(size: int) -> Matrix:
+    matrix = np.ones((1, 1), np.float32)
+    while len(matrix) < size:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix
+
 
 EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
 _NO_ID = 2**63 - 1  # after all ids
@@ -328,3 +426,166 @@ def members(values: Array, numbers: Sequence[int]) -> Bools:
     table = np.zeros(max(numbers, default=0) + 2, np.bool_)
     table[[*numbers]] = True
     return table.take(values, mode="clip")
+
+
+# Vectors in a block: a start reads 977 rows instead of a million. Others wait while a block is written: some
+# milliseconds, 60 with 8,192.
+BLOCK_ROWS = 1024
+_BLOCKS_PER_READ = 8  # bounds memory: 3 MB with vectors of 256 dimensions; not measured
+_NO_LIMIT = 2**63 - 1
+
+
+def vector_feed(tx: Tx, model: int, deletion: int = _NO_LIMIT) -> VectorFeed:
+    """Return readers over the vectors of a model that `tx` sees, of which `deletion` is the last deletion."""
+
+    def blocks(last: int, exact: bool) -> Sequence[Block]:
+        return _blocks(tx, model, last, exact, _BLOCKS_PER_READ)
+
+    def rows(last: int, exact: bool) -> Sequence[Row]:
+        return _rows(tx, model, last, exact)
+
+    def deletions(last: int) -> Sequence[Deletion]:
+        return tx.all("kernel.ann.deletions_after", Deletion, after=last) if last < deletion else []
+
+    return VectorFeed(lambda: _count(tx), blocks, rows, deletions, BLOCK_ROWS)
+
+
+def asked_feed(tx: Tx, model: int, after: int, exact: bool, deletion: int) -> VectorFeed:
+    """Return `vector_feed`, of which the rows after a vector are asked for already."""
+    feed = vector_feed(tx, model, deletion)
+    first = tx.ask("kernel.ann.vectors_after", Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
+
+    def rows(last: int, as_vectors: bool) -> Sequence[Row]:
+        return first() if (last, as_vectors) == (after, exact) else feed.rows(last, as_vectors)
+
+    return feed._replace(rows=rows)
+
+
+def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:
+    """Writes up to `limit` blocks of vectors that are in none, if a block is full; returns how many were written."""
+    for count in range(limit):
+        after = tx.one("kernel.ann.last_sealed_id", int, size=BLOCK_ROWS)
+        if after is None or not _write_block(tx, model, after):
+            return count
+    return limit
+
+
+def rewrite_block(tx: Tx, model: int, after: int) -> int:
+    """Writes the block after a vector id again without deleted rows; returns its last id, 0 if no row is left."""
+    last = _write_block(tx, model, after)
+    tx.run("kernel.ann.delete_blocks_between", after=after, before=last or _NO_LIMIT)
+    return last
+
+
+def forget_vectors(tx: Tx, upto: int, limit: int) -> int:
+    """Deletes up to `limit` vectors, and then blocks, of ids up to `upto` that are of no document; returns how many."""
+    vectors = tx.all("kernel.ann.vectors_upto", int, upto=upto, limit=limit)
+    if vectors:
+        tx.context.search_cache.uncommitted = tx
+        tx.run("kernel.ann.log_vectors_deleted", ids=vectors)
+        return tx.run("kernel.ann.delete_vectors", ids=vectors)
+    return delete_block(tx, upto)
+
+
+def delete_block(tx: Tx, upto: int = _NO_LIMIT) -> int:
+    """Deletes the first block, if it ends before a vector; the number of blocks deleted."""
+    return tx.run("kernel.ann.delete_block_upto", upto=upto)
+
+
+def deletions_upto(tx: Tx, vector: int) -> int:
+    first = tx.one("kernel.ann.first_deletion_after", int, vector=vector)
+    return first - 1 if first else last_deletion_id(tx)
+
+
+def last_deletion_id(tx: Tx) -> int:
+    """Return the number of the last deletion; 0 before the first."""
+    return tx.one("kernel.ann.last_deletion_id", int) or 0
+
+
+def count_deletions(tx: Tx) -> int:
+    return tx.one("kernel.ann.count_deletions", int) or 0
+
+
+def trim_deletions(tx: Tx, upto: int, limit: int = _NO_LIMIT) -> int:
+    """Deletes up to `limit` log entries numbered `upto` or less, once no block holds their vectors; returns how many.
+
+    A process that has not read them loads all vectors again.
+    """
+    tx.run("kernel.ann.set_deletion_floor", upto=upto)
+    return tx.run("kernel.ann.trim_deletions", upto=upto, limit=limit)
+
+
+def count_mismatches(tx: Tx, model: int) -> int:
+    """Return how many rows of blocks differ from the vectors, are missing there, or are of no vector."""
+    deletions = {row.vector for row in tx.all("kernel.ann.deletions_after", Deletion, after=0)}
+    wrong: set[int] = set()
+    for exact in (False, True):
+        after = 0
+        while blocks := _blocks(tx, model, after, exact, 1):
+            if blocks[0].codes or not exact:  # of a large store there are sketches only
+                block_rows = {row.id: row for row in _sealed_rows(blocks[0]) if row.id > after}
+                vector_rows = {row.id: row for row in _rows_upto(tx, model, after, blocks[0].last, exact)}
+                wrong.update(vector for vector, row in vector_rows.items() if block_rows.get(vector) != row)
+                wrong.update(vector for vector in block_rows if vector not in vector_rows and vector not in deletions)
+            after = blocks[0].last
+    return len(wrong)
+
+
+def clear(tx: Tx) -> None:
+    tx.run("kernel.ann.delete_blocks")
+    trim_deletions(tx, last_deletion_id(tx))
+
+
+def _sealed_rows(block: Block) -> list[Row]:
+    arrays = (block.ids, block.docs, block.partitions, block.scales)
+    try:
+        columns = [np.frombuffer(array, kind).tolist() for array, kind in zip(arrays, COLUMNS.values(), strict=True)]
+        size = len(block.codes) // max(1, len(columns[0]))
+        codes = [block.codes[at : at + size] for at in range(0, len(block.codes), size or 1)]
+        return [Row(*row) for row in zip(*columns, codes, strict=True)]
+    except ValueError:
+        return []
+
+
+def _rows_upto(tx: Tx, model: int, after: int, last: int, exact: bool) -> list[Row]:
+    matches: list[Row] = []
+    while after < last and (rows := _rows(tx, model, after, exact)):
+        matches += [row for row in rows if row.partition is not None and row.id <= last]
+        after = rows[-1].id
+    return matches
+
+
+def _write_block(tx: Tx, model: int, after: int) -> int:
+    rows = _rows(tx, model, after, exact=False)
+    if not rows:
+        return 0
+    vectors = _rows(tx, model, after, exact=True) if _count(tx) <= EXACT_ROWS else []
+    live_rows = [row for row in rows if row.partition is not None]
+    columns = [
+        np.array(column, kind) for column, kind in zip(zip(*live_rows, strict=True), COLUMNS.values(), strict=False)
+    ]
+    ids, docs, partitions, scales = (column.tobytes() for column in columns) if live_rows else [b""] * 4
+    tx.run(
+        "kernel.ann.add_block",
+        last=rows[-1].id,
+        model=model,
+        ids=ids,
+        docs=docs,
+        places=partitions,
+        scales=scales,
+        sketches=b"".join([row.code for row in live_rows]),
+        vectors=b"".join([row.code for row in vectors if row.partition is not None]),
+    )
+    return rows[-1].id
+
+
+def _blocks(tx: Tx, model: int, after: int, exact: bool, limit: int) -> list[Block]:
+    return tx.all("kernel.ann.sealed_blocks", Block, after=after, model=model, exact=exact, limit=limit)
+
+
+def _rows(tx: Tx, model: int, after: int, exact: bool) -> list[Row]:
+    return tx.all("kernel.ann.vectors_after", Row, after=after, model=model, exact=exact, limit=BLOCK_ROWS)
+
+
+def _count(tx: Tx) -> int:
+    return tx.one("kernel.ann.count_vectors", int) or 0

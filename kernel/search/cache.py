@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.search.ann import VectorIndex
-from kernel.search.query import Term
-from kernel.search.typos import Near
+from kernel.search.query import Near, Term
 from kernel.security.permissions import Reach
 from kernel.store.transaction import Tx
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from kernel.core.lazy_regex import regex
 from kernel.embed.model import Embedder, Embedding
 from kernel.search.query import STOP_WORDS
-from kernel.search.semantic import l2_distance
-from kernel.search.vectors import embed_texts
+from kernel.search.vectors import embed_texts, l2_distance
 from kernel.store.transaction import Tx
 
 # Of unit vectors. Chosen with the next: of generated facts and questions 95 of 100

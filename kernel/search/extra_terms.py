@@ -15,9 +15,8 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import distinct_words
 from kernel.search import word_forms
 from kernel.search.instructions import MARK, is_instruction
-from kernel.search.named_values import named_values
+from kernel.search.named_values import named_values, value_of
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
-from kernel.search.spellings import value_of
 from kernel.search.word_forms import private
 
 _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured

@@ -7,18 +7,28 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kernel.search import dropped, quarantine
 from kernel.search.cache import Reached, SearchCache
-from kernel.search.confidence import Verdict, least, verdict
 from kernel.search.documents import (
     Document,
+    PartitionSet,
+    Within,
+    ask_partitions,
     count,
     doc_ids,
     documents,
+    has_at_least,
     in_folder,
     last_doc_id,
+    matching_partitions,
     newest,
+    partition_set,
+    partitions_of,
     prefilter,
+    reached,
+    seen_among,
 )
 from kernel.search.equivalence import (
     are_about_others,
@@ -30,7 +40,7 @@ from kernel.search.equivalence import (
     share_half,
 )
 from kernel.search.extra_terms import character_pairs, indexed_words
-from kernel.search.fusion import Parts, Scored, Weights, fuse
+from kernel.search.fusion import Parts, Scored, Verdict, Weights, fuse, least, verdict
 from kernel.search.hits import Candidates, Hit, Reading, candidates
 from kernel.search.instructions import asks_for_work
 from kernel.search.lexical import (
@@ -45,22 +55,19 @@ from kernel.search.lexical import (
     respelled_query,
 )
 from kernel.search.named_values import NamedValues, named_values, periods
-from kernel.search.partitions import (
-    PartitionSet,
-    Within,
-    ask_partitions,
-    has_at_least,
-    matching_partitions,
-    partition_set,
-    partitions_of,
-)
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import quote
-from kernel.search.reached import reached, seen_among
 from kernel.search.rerank import Passing, Ranking, rerank
-from kernel.search.semantic import ask_vectors, l2_distance, vector_search
 from kernel.search.subjects import Subjects, seems_to_contradict
-from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
+from kernel.search.vectors import (
+    ask_vectors,
+    delete_vectors,
+    has_model,
+    insert_vectors,
+    l2_distance,
+    model_id,
+    vector_search,
+)
 from kernel.security.rules.injection import matched_rule
 from kernel.store.transaction import Tx
 
@@ -545,3 +552,32 @@ def total(tx: Tx) -> int:
 def rebuild(tx: Tx) -> None:
     tx.run("kernel.index.clear_days")
     tx.run("kernel.index.rebuild_days")
+
+
+def ranked(
+    tx: Tx,
+    text: str,
+    *,
+    within: Within,
+    limit: int,
+    lexical: bool = True,
+    semantic: bool = True,
+    weights: Weights | None = None,
+    whole: bool = False,
+) -> list[Scored]:
+    """Return the `limit` best documents by all evidence, best first, with their space and key; `whole`, with all
+    candidates.
+
+    Without `weights` the usual ones; of words or meaning alone only that signal counts.
+    """
+    usual = Weights() if lexical and semantic else Weights(lexical, semantic, 0, 0)
+    matches = find(tx, text, within=within, limit=max(CANDIDATES, limit), lexical=lexical, semantic=semantic)
+    ranking = rerank(tx, text, matches, weights or usual).fused
+    return _with_keys(tx, ranking.scored(len(ranking.scores) if whole else limit))
+
+
+def _with_keys(tx: Tx, hits: Sequence[Scored]) -> list[Scored]:
+    """Return the same with the space and the key of each document."""
+    keys = {row.doc: row for row in tx.all("kernel.index.keys_of", Key, ids=[hit.hit.doc for hit in hits])}
+    pairs = [(hit, keys[hit.hit.doc]) for hit in hits if hit.hit.doc in keys]
+    return [replace(hit, hit=replace(hit.hit, space=row.space, id=row.key)) for hit, row in pairs]

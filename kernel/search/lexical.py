@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from kernel.search.bm25 import bm25
 from kernel.search.cache import Reached, SearchCache
+from kernel.search.documents import PartitionSet
 from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
 from kernel.search.instructions import MARK
-from kernel.search.partitions import PartitionSet
+from kernel.search.named_values import value_of
 from kernel.search.query import (
+    MAX_WORDS,
+    Near,
     PartitionFilter,
     RowQuery,
     Term,
@@ -18,13 +21,14 @@ from kernel.search.query import (
     indexed_terms,
     match,
     match_any,
+    misspelt,
+    near_words,
     partition_docs,
     partition_query,
     partition_term,
     query_words,
+    respelled,
 )
-from kernel.search.spellings import value_of
-from kernel.search.typos import MAX_WORDS, Near, misspelt, near_words, respelled
 from kernel.search.word_forms import as_written, query_forms
 from kernel.store.transaction import Tx
 

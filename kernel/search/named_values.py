@@ -1,6 +1,12 @@
 """Values that a question names: a text with one of them answers it before a text with another in its place,
-and the periods that it names, relative to the time of asking."""
+and the periods that it names, relative to the time of asking.
 
+A spelling: whether a text holds the name, number, date, digest or part of a word that a query is, however written.
+"""
+
+import re
+import string
+import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from functools import lru_cache
@@ -8,7 +14,184 @@ from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
 from kernel.search.query import STOP_WORDS
-from kernel.search.spellings import DIGEST, MONTH_OF, Value, days_of, folded, value_of
+from kernel.search.word_forms import compound_stems
+
+_LONGEST_NAME = 80  # characters of a query that is a value; a digest has 64
+_CACHED_VALUES = 64  # queries, each of which several steps of a search ask for
+_LEAST_GROUPED = 6  # characters of a number that may be in groups, as 555-0142
+_PART = 0.9  # the share that a compound holds, or another form
+_LEAST_PART, _LEAST_REST, _MOST_ENDING = 4, 2, 3  # letters of a part of a compound, before it, and after it
+_MONTHS = """january januar januari janvier enero gennaio janeiro|february februar februari fevrier febrero febbraio
+    fevereiro|march marz maart mars marzo marco mrt|april avril abril aprile|may mai mei maj mayo maggio maio|june juni
+    juin junio giugno junho|july juli juillet julio luglio julho|august augustus augusti aout agosto|september septembre
+    septiembre settembre setembro|october oktober octobre octubre ottobre outubro|november novembre noviembre novembro
+    |december dezember decembre diciembre dicembre dezembro""".split("|")
+MONTH_OF = {
+    name[:size]: at for size in (3, 4, 99) for at, names in enumerate(_MONTHS, 1) for name in reversed(names.split())
+}
+_DATE = regex(
+    r"(?<!\d)(?<![^\W\d_])(?=([^\W_]{1,10}?)(?:st|nd|rd|th|er)?[-/., 年月]{1,2}(?:de |of )?([^\W_]{1,10}?)"
+    r"(?:st|nd|rd|th)?[-/., 年月]{1,2}(?:de )?(\d{4}|\d{1,2})(?!\d))"
+)
+_DATE_IN_ONE = regex(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
+_AROUND_YEAR = 32  # characters of a date before the beginning of its year and after
+_MOST_OF_DATE = 4  # words of a query that is a date
+# Patterns begin with the character that they look for, not with a look behind: other text is passed over quickly.
+_GROUPED = regex(r"\d(?<![\d.,'’]\d)\d{0,2}(?:(?:,\d{3})+|(?:\.\d{3})+|(?:['’_\u00a0\u202f ]\d{3})+)(?![.,]?\d)")
+_DECIMAL = regex(r",(?<=\d,)(?=\d)")
+DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
+_WITH_NUMBER = regex(r"[^\W\d_]{2,40}+(?: (v?\d[-.\w]{0,40}|[0-9a-f]{7,64})|(\d{1,2}(?:\.\d{1,4}){0,3}))")
+_NUMBER = regex(r"(?<![^\W_])[^\W_]*\d[^\W_]*(?:\.\d+)*")
+_BETWEEN_PARTS = regex(r"[-_ ()+]+")
+_ORDINAL = regex(r"(?:st|nd|rd|th)(?<=\d\w\w)(?![^\W_])")
+_LEAST_PHONE = 9  # digits of a telephone number, which has a zero in its country, one to three digits elsewhere
+_DIGIT = regex(r"\d")
+_NOT_DIGITS = regex(r"\D+")
+_LONG_WORD = regex(r"[^\W\d_]{6,60}")
+_MARKS = regex("[\u0300-\u036f]+")
+_AROUND = " \t\r\n?!.,;:\"'()#"
+
+Day = tuple[int, int, int]
+
+
+class Value(NamedTuple):
+    """A query that is a single name, number, date, digest or word: how it may be written, the days it may mean, the
+    parts of compounds with it, further words by which texts are found, and the number in a name; None if only the value
+    is asked for.
+    """
+
+    written: re.Pattern[str]
+    days: frozenset[Day] = frozenset()
+    digest: str = ""
+    parts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    number: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a text without it may answer all the same."""
+        return bool(self.parts) or self.number is not None
+
+    def share(self, text: str, knows: Callable[[str], bool]) -> float | None:
+        """Return the share of the value that a text holds, 0 if it is about another value, None if it is about none;
+        `knows` tells words that are no compounds.
+        """
+        text = folded(text)
+        plain = text if self.parts else _plain(text)  # a word has no digits
+        if self.written.search(plain):
+            return 1.0
+        if any(not self.days.isdisjoint(days_of(part)) for part in self._around_years(text)):
+            return 1.0
+        digests = DIGEST.findall(text) if self.digest else ()
+        if any(digest.startswith(self.digest) or self.digest.startswith(digest) for digest in digests):
+            return 1.0
+        if self.parts:
+            is_part = any(part in text for part in self.parts) and any(
+                self._is_part(word) and not knows(word) for word in _LONG_WORD.findall(text)
+            )
+            return _PART if is_part else None
+        if self.number is None:
+            return 0.0
+        if not self.number or not _DIGIT.search(plain):
+            return None
+        return None if self.number in plain and self.number in _NUMBER.findall(plain) else 0.0
+
+    def _around_years(self, text: str) -> Iterator[str]:
+        """Yield the parts of a text in which the days may be written."""
+        if self.days and not text.isascii():
+            yield text  # perhaps with other digits
+            return
+        for year in {f"{year:04}" for year, _, _ in self.days}:
+            at = text.find(year)
+            while at >= 0:
+                part = text[max(0, at - _AROUND_YEAR) : at + _AROUND_YEAR]
+                part = part if at <= _AROUND_YEAR else part.lstrip(string.digits)  # a number that is cut is another
+                yield part if at + _AROUND_YEAR >= len(text) else part.rstrip(string.digits)
+                at = text.find(year, at + 1)
+
+    def _is_part(self, word: str) -> bool:
+        places = ((part, word.rfind(part)) for part in self.parts)
+        return word.startswith(self.parts[0]) or any(
+            at >= _LEAST_REST and len(word) - at - len(part) <= _MOST_ENDING for part, at in places
+        )
+
+
+def folded(text: str) -> str:
+    """Return a text as the tokenizer of the index sees it: in small letters without diacritics."""
+    return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+
+
+@lru_cache(_CACHED_VALUES)
+def value_of(query: str) -> Value | None:
+    """Return the value that a query is, or the number after its name; None for other queries."""
+    surface = unicodedata.normalize("NFC", query[: _LONGEST_NAME + 1].strip(_AROUND).lower())
+    text = folded(surface)
+    if not 1 < len(text) <= _LONGEST_NAME:
+        return None
+    if text.isalpha():
+        parts = (text, *map(folded, compound_stems(surface)))
+        long = tuple(part for part in parts if len(part) >= _LEAST_PART)
+        return Value(_written(text), parts=long, words=(surface,)) if len(text) >= _LEAST_PART else None
+    days = days_of(text) if len(text.split()) <= _MOST_OF_DATE else set[Day]()
+    if days:
+        year, month, day = min(days)
+        names = (word for name in _MONTHS[month - 1].split() for word in (name, name[:3]))
+        numbers = (year, month, f"{month:02}", day, f"{day:02}", f"{day}th", f"{year}{month:02}{day:02}")
+        return Value(_written(text), frozenset(days), words=(*names, *map(str, numbers)))
+    text = _plain(text)
+    numbered = _WITH_NUMBER.fullmatch(text)
+    if " " in text and not numbered and not all(any(map(str.isdigit, word)) for word in text.split()):
+        return None
+    name = _BETWEEN_PARTS.sub("", (numbered and numbered[1]) or text).removeprefix("sha256:")
+    digest = name if DIGEST.fullmatch(name) else ""
+    if not any(map(str.isdigit, name)):
+        name = name.replace(".", "")
+        return Value(_written(name), words=(name,), number="") if name.isalpha() else None
+    sizes = range(2, len(name) - 1) if not digest and len(name) >= _LEAST_GROUPED else ()
+    pieces = (piece for size in sizes for piece in (name[:size], name[size:]) if piece.isalnum())
+    number = (numbered[1] or numbered[2]).removeprefix("v") if numbered else None
+    at_home = [f"0{name[size:]}" for size in (1, 2, 3)] if text[0] == "+" and len(name) >= _LEAST_PHONE else []
+    return Value(_written(name, *at_home), digest=digest, words=(name, *pieces), number=number)
+
+
+def _written(*names: str) -> re.Pattern[str]:
+    """Return the pattern of names or numbers whose parts may be apart, and which are no part of another."""
+    return re.compile("|".join(map(_form, names)))
+
+
+def _form(name: str) -> str:
+    name = name[1:] if name[0] == "v" and name[1:2].isdigit() else name
+    has_point, is_long = "." in name, len(name) >= _LEAST_GROUPED
+    apart = "[-_ ]?" if has_point else "[-_ .]{0,2}" if name.isalpha() else "[-_ ()]{0,2}" if is_long else "[-_]?"
+    first, *rest = map(re.escape, name)
+    if first == "0" and len(name) >= _LEAST_PHONE:
+        first = r"(?:(?<![^\W_])(?<!\d[.,])|(?<=\+\d\d))0?"
+    elif name[0].isdigit():
+        first = rf"(?<![^\W_])(?<!\d[.,])(?:v\.? ?)?{first}"
+    else:
+        first += rf"(?<![^\W_]{first})(?<!\d[.,]{first})"
+    after = r"(?![^\W_])(?![.,]\d)" + r"(?![-+][^\W_])" * has_point
+    return apart.join((first, *rest)) + after
+
+
+def days_of(text: str) -> set[Day]:
+    """Return the days in a text; of 3/4/2026 both that it may mean."""
+    days = set[Day]()
+    for first, second, last in _DATE.findall(_DATE_IN_ONE.sub(r"\1-\2-\3", text)):
+        readings = ((first, second, last),) if len(first) == 4 and first.isdigit() else ()
+        readings = readings or (((last, first, second), (last, second, first)) if len(last) == 4 else ())
+        for year, month, day in readings:
+            number = int(month) if month.isdecimal() else MONTH_OF.get(month, 0)
+            if day.isdecimal() and 1 <= number <= 12 and 1 <= int(day) <= 31:
+                days.add((int(year), number, int(day)))
+    return days
+
+
+def _plain(text: str) -> str:
+    """Return a text with numbers in one form: without the marks between thousands and endings, with a decimal point."""
+    text = _ORDINAL.sub("", text)
+    return _DECIMAL.sub(".", _GROUPED.sub(lambda number: _NOT_DIGITS.sub("", number[0]), text))
+
 
 _MAX_LENGTH = 300  # characters of a question; longer ones are texts
 _MOST = 4  # values of a question

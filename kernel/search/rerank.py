@@ -1,21 +1,114 @@
-"""Reranking of the best hits: late interaction, near-duplicates, and neighbours in time."""
+"""Reranking of the best hits: late interaction, near-duplicates, neighbours in time, and passages.
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+A vector is that of a text's beginning, as far as the model reads, and not of the words beside it, such as tags. A
+document that holds words of the query further on is judged by the passage around them.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from heapq import nlargest
+from itertools import islice
 from typing import Any, NamedTuple
 
-from kernel.core.lazy_numpy import Bools, Ids, Matrix, np
+from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
-from kernel.search import passages
-from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
+from kernel.search.documents import seen_among
+from kernel.search.fusion import Fused, Turns, Weights, fuse_candidates, preliminary_order, turns_of
 from kernel.search.hits import Candidates, positions
-from kernel.search.lexical import knows_word
-from kernel.search.named_values import NamedValues, named_values
-from kernel.search.reached import seen_among
-from kernel.search.replies import Turns, turns_of
-from kernel.search.semantic import unit_vectors
-from kernel.search.spellings import Value, value_of
-from kernel.search.vectors import Question, embed_question, model_id
+from kernel.search.lexical import knows_word, word_starts
+from kernel.search.named_values import NamedValues, Value, folded, named_values, value_of
+from kernel.search.vectors import Question, embed_question, embed_texts, model_id, unit_vectors
 from kernel.store.transaction import Tx
+
+READ_CHARS = 1500  # of a text, which the model reads for sure: 512 tokens of three characters
+MOST = 16  # documents of a query, those that rank best; not measured
+MOST_BYTES = 4 << 20  # of their texts
+_MOST_WORDS = 16  # of a query, the rarest, as in late interaction
+_BEFORE, _AFTER = 80, 160  # characters around the first of the words; some 50 tokens, as a turn of a conversation
+_OPENING_CHARS = 80  # of the text, which says the source of the passage
+_MOST_PLACES = 8  # of a word that are tried
+_MOST_LOOKED_AT = 256  # places of a short word, most of which are within others
+_SHORT = 4  # letters of a word that is looked for at the beginning of words only
+
+
+class Body(NamedTuple):
+    """The text of a document and the words beside it."""
+
+    text: str
+    words: str
+
+
+class Judged(NamedTuple):
+    """The evidence of passages, each of the document at a position: cosine, late interaction, shares of the query."""
+
+    at: list[int]
+    meaning: Floats
+    late: Floats
+    exact: Floats
+    near: Floats
+
+
+def judge(tx: Tx, text: str, query: Question, bodies: Sequence[Body]) -> Judged | None:
+    """Return the evidence of the passages of documents; None if no beginning leaves out a word of the query."""
+    by_position = {at: passage for at, passage in enumerate(passages_of(tx, text, bodies)) if passage}
+    embedder, texts = tx.context.embedder, [*by_position.values()]
+    embeddings = embed_texts(tx, texts) if by_position and embedder else None
+    if not embeddings or embedder is None:
+        return None
+    tx.drop_embeddings(texts)
+    shares = embedder.interaction(
+        query.whole.tokens, [embedding.tokens for embedding in embeddings], subject=query.subject
+    )
+    cosines = [query.whole.cosine(embedding) for embedding in embeddings]
+    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, *shares)))
+
+
+def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
+    """Return of each document the passage that holds most of a query, with the opening before it; empty if the
+    beginning lacks no word that the rest has.
+    """
+    starts = dict(nlargest(_MOST_WORDS, word_starts(tx, text).items(), key=lambda item: item[1]))
+    return [_passage(body, starts) for body in bodies]
+
+
+def raised(values: Floats, at: Array, least: Floats) -> Floats:
+    """Return the values, of which those at some positions are at least as large as others."""
+    values = values.copy()
+    values[at] = np.fmax(values[at], least)
+    return values
+
+
+def _passage(body: Body, starts: Mapping[str, float]) -> str:
+    beginning = folded(body.text[:READ_CHARS])
+    missing = [start for start in starts if not _holds(beginning, start)]
+    if not missing:
+        return ""
+    rest = f"{body.text[READ_CHARS - _BEFORE :]}\n{body.words}" if len(body.text) > READ_CHARS else body.words
+    rest = folded(rest)
+    best, most = "", 0.0
+    for start in missing:
+        for at in islice(_places(rest, start), _MOST_PLACES):
+            window = rest[max(0, at - _BEFORE) : at + _AFTER]
+            total = sum(weight for word, weight in starts.items() if _holds(window, word))
+            if total > most:
+                best, most = window, total
+    opening = body.text[:_OPENING_CHARS].partition("\n")[0]
+    return f"{opening}\n{best}" if best else ""
+
+
+def _holds(text: str, start: str) -> bool:
+    return next(_places(text, start), None) is not None
+
+
+def _places(text: str, start: str) -> Iterator[int]:
+    """Yield the positions at which a word begins, or of a longer word any position, as in a name."""
+    at = text.find(start)
+    for _ in range(_MOST_LOOKED_AT):
+        if at < 0:
+            return
+        if len(start) >= _SHORT or not (at and text[at - 1].isalnum()):
+            yield at
+        at = text.find(start, at + 1)
+
 
 DUPLICATE_COSINE = 0.85  # .9 before the model was fitted; a flood of 1,000 copies stays one group
 LONG_DUPLICATE_COSINE = 0.9  # long texts about one thing are alike: .85 costs .013 nDCG@10 on Cranfield, .008 on CoSQA
@@ -108,7 +201,7 @@ _HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tag
 
 Passing = Callable[[Sequence[int]], Collection[int]]
 """Those of some documents that pass the filters of a search."""
-_Asked = tuple[Value | NamedValues, Callable[[], list[tuple[int, passages.Body]]]]
+_Asked = tuple[Value | NamedValues, Callable[[], list[tuple[int, Body]]]]
 
 
 class Settings(NamedTuple):
@@ -212,18 +305,18 @@ def _with_passages(
 ) -> Candidates:
     """Return the candidates with the evidence of a passage if that is better than that of the whole text."""
     docs = _judged_by_passages(matches, pool)
-    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=docs, most=passages.MOST_BYTES)) if docs else {}
-    evidence = passages.judge(tx, text, query, [*bodies.values()]) if bodies else None
+    bodies = dict(tx.all("kernel.rerank.bodies", _body, ids=docs, most=MOST_BYTES)) if docs else {}
+    evidence = judge(tx, text, query, [*bodies.values()]) if bodies else None
     if evidence is None:
         return matches
     at = matches.docs.searchsorted(np.array([*bodies], np.int64)[evidence.at])
     if weights.meaning > 0:
-        matches = matches._replace(meaning=passages.raised(matches.meaning, at, evidence.meaning))
+        matches = matches._replace(meaning=raised(matches.meaning, at, evidence.meaning))
     if weights.late > 0:
         matches = matches._replace(
-            late=passages.raised(matches.late, at, evidence.late),
-            exact=passages.raised(matches.exact, at, evidence.exact),
-            near=passages.raised(matches.near, at, evidence.near),
+            late=raised(matches.late, at, evidence.late),
+            exact=raised(matches.exact, at, evidence.exact),
+            near=raised(matches.near, at, evidence.near),
         )
     return matches
 
@@ -236,7 +329,7 @@ def _ask_value(tx: Tx, text: str, docs: Ids, most: int) -> _Asked | None:
     if value is None:
         return None
     docs = docs if value.parts else docs[:most]
-    return value, tx.ask("kernel.rerank.bodies", _body, ids=docs.tolist(), most=passages.MOST_BYTES // len(docs))
+    return value, tx.ask("kernel.rerank.bodies", _body, ids=docs.tolist(), most=MOST_BYTES // len(docs))
 
 
 def _with_value(tx: Tx, question: _Asked | None, matches: Candidates) -> Candidates:
@@ -276,18 +369,18 @@ def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     words, missing = np.fmax(matches.words[at], 0.0), ~(matches.exact[at] >= _ALL)
     mask = (words > 0) & missing & ~np.isnan(matches.meaning[at])
     high = words >= _HIGH_SHARE * words.max(initial=0.0)
-    left, picks = passages.MOST_BYTES, list[int]()
+    left, picks = MOST_BYTES, list[int]()
     for number in mask.nonzero()[0].tolist():
         size, beside, _ = pool.sizes[number].tolist()
-        is_unseen = size > passages.READ_CHARS or (beside and high[number])
-        if is_unseen and size + beside <= left and len(picks) < passages.MOST:
+        is_unseen = size > READ_CHARS or (beside and high[number])
+        if is_unseen and size + beside <= left and len(picks) < MOST:
             left -= size + beside
             picks.append(int(docs[number]))
     return picks
 
 
-def _body(doc: int, text: str, words: str) -> tuple[int, passages.Body]:
-    return doc, passages.Body(text, words)
+def _body(doc: int, text: str, words: str) -> tuple[int, Body]:
+    return doc, Body(text, words)
 
 
 def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: _Pool) -> Ids | None:

@@ -20,27 +20,24 @@ from kernel.embed.model import FILES, Embedder
 from kernel.engines.migrations import migrate, pending_migrations
 from kernel.engines.sqlite.connection import Connection, memory_used
 from kernel.engines.sqlite.database import SqliteDatabase
-from kernel.engines.sqlite.log_file import check_log, size_of
+from kernel.engines.sqlite.database_file import check_log, size_of
 from kernel.memories.briefing import HookSessions
 from kernel.operations.backup import BackupLoop, Folder, Manifest, Schedule, Tenant, backup_all, copy_before_migration
 from kernel.operations.data_access import DataAccess, open_shared
 from kernel.operations.erase import copies_of
 from kernel.operations.replica import open_replica, refuse_replica
 from kernel.operations.shared_store import in_database, open_shared_store, prepare_tenant
-from kernel.search.ann import VectorIndex
-from kernel.search.binary_codes import Sketcher
+from kernel.search.ann import Sketcher, VectorIndex
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
-from kernel.search.semantic import load_all_vectors
-from kernel.search.vectors import COMMON_TEXT
+from kernel.search.vectors import COMMON_TEXT, load_all_vectors
 from kernel.security import api_keys, permissions
 from kernel.server import logs, process
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.engine import Database
 from kernel.store.long_work import OnProgress
-from kernel.store.store import Pools, Store
-from kernel.store.store_state import Stored, read_stored, settled
+from kernel.store.store import Pools, Store, Stored, read_stored, settled
 
 if TYPE_CHECKING:
     from kernel.memories.import_records import Import

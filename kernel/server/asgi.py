@@ -32,7 +32,7 @@ from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.server.upkeep import Upkeep
 from kernel.store.context import CallContext
-from kernel.store.store_state import note_keys
+from kernel.store.store import note_keys
 
 if TYPE_CHECKING:
     from handlers.console.guide import GuideOf

@@ -10,7 +10,7 @@ from kernel.calls.dispatch import catch_faults
 from kernel.operations.compact import tidy
 from kernel.operations.consistency import complete_index
 from kernel.operations.file_check import damage_of
-from kernel.search.semantic import load_all_vectors
+from kernel.search.vectors import load_all_vectors
 from kernel.server import app, process
 from kernel.server.app import Kernel
 

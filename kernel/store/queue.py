@@ -7,15 +7,27 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from heapq import nsmallest
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.core.errors import Fault
+from kernel.core.ids import now_ns
 from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
-from kernel.store.stages import Stages
 from kernel.store.transaction import Tx
+
+# Of the call that is being submitted, for the jobs it queues; None of a call that is not traced.
+current_stages: ContextVar["Stages | None"] = ContextVar("current_stages", default=None)
+
+
+class Stages(list[tuple[str, int]]):
+    """The name of each stage so far, and when it ended, in nanoseconds since 1970; each begins where the last ended."""
+
+    def end(self, name: str) -> None:
+        self.append((name, now_ns()))
+
 
 R = TypeVar("R")
 Work = Callable[[Tx], Any]

@@ -11,8 +11,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import new_id, utc_now
 from kernel.core.text import json_text
 from kernel.security.permissions import Reach
-from kernel.store.context import CallContext
-from kernel.store.engine_types import TOO_LONG, Engine, Params, Tables, Token
+from kernel.store.context import TOO_LONG, CallContext, Engine, Params, Tables, Token
 from kernel.store.statements import table_facts
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from kernel.embed.wordpiece import (
+from kernel.embed.tokenizer import (
     LONGEST_KEY,
     PREFIX_LENGTH,
     WHOLE,

@@ -18,7 +18,7 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 import numpy as np
 
 from kernel.embed.model import TokenVectors
-from kernel.embed.wordpiece import LONGEST_KEY, WHOLE, WordPieceEncoder, load_encoder
+from kernel.embed.tokenizer import LONGEST_KEY, WHOLE, WordPieceEncoder, load_encoder
 from loadtests.lib.servers import options
 from loadtests.multilingual import model_folder, sources, vocabulary
 from loadtests.multilingual.teachers import Use, unit

@@ -8,8 +8,7 @@ import pytest
 
 from kernel.cli.main import main
 from kernel.core.config import Config
-from kernel.engines.postgres.database import pool_of
-from kernel.engines.postgres.shared_file import SharedFile
+from kernel.engines.postgres.database import SharedFile, pool_of
 from kernel.security import api_keys
 from kernel.server.app import open_kernel
 

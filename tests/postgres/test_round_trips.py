@@ -16,7 +16,7 @@ import pytest
 
 from kernel.core.config import Config
 from kernel.engines.postgres import database
-from kernel.search.semantic import load_vectors
+from kernel.search.vectors import load_vectors
 from kernel.server.app import Kernel, open_kernel
 from tests.postgres.calls import ask
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kernel.core.config import Config
-from kernel.engines.postgres import database, word_index
+from kernel.engines.postgres import database, full_text
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import app
 
@@ -79,7 +79,7 @@ def test_answers_are_those_of_sqlite(
 ) -> None:
     """With little room for words in memory, most questions go to the database."""
     for name, bound in bounds.items():
-        monkeypatch.setattr(word_index, name, bound)
+        monkeypatch.setattr(full_text, name, bound)
     texts, questions = texts_and_questions()
     one, other = (Config(data=tmp_path / name, store=address) for name in ("one", "other"))
 

@@ -19,8 +19,8 @@ import kernel
 from handlers.console import rendering
 from kernel.core.config import MODEL
 from kernel.core.lazy_regex import LazyPattern
-from kernel.embed.wordpiece import load_encoder
-from kernel.search import spellings
+from kernel.embed.tokenizer import load_encoder
+from kernel.search import named_values
 from kernel.security.rules import secrets
 
 Pattern = re.Pattern[Any]
@@ -58,12 +58,12 @@ MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
     ),
     ("kernel.memories.json_rows", "_is_like_document"): lambda: iter([re.compile(rb'"(?:memories|items)"\s*+:\s*+\[')]),
     ("kernel.memories.json_rows", "_damage"): lambda: iter([re.compile(rb'(\{"id":|\{"name":)')]),
-    ("kernel.search.spellings", "_written"): lambda: map(
-        spellings._written,
+    ("kernel.search.named_values", "_written"): lambda: map(
+        named_values._written,
         ("2.3.2", "5550142", "015550142", "4711", "nodefetch", "4f5e6d7c8b9a0f1e2d3c4b5a69788796a5b4c3d2"),
     ),
-    ("kernel.search.typos", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
-    ("kernel.embed.wordpiece", "_added_pattern"): _of_the_model,
+    ("kernel.search.query", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
+    ("kernel.embed.tokenizer", "_added_pattern"): _of_the_model,
     ("kernel.engines.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),
     ("kernel.core.lazy_regex", "__getattr__"): lambda: iter(()),  # compiles those that are found
 }

@@ -22,7 +22,7 @@ from kernel.core import limits, text, times, yaml
 from kernel.core.config import MODEL
 from kernel.core.errors import Fault
 from kernel.embed.model import Embedder
-from kernel.embed.wordpiece import load_encoder
+from kernel.embed.tokenizer import load_encoder
 from kernel.memories import json_rows
 from kernel.search import equivalence, extra_terms, query, word_forms
 from kernel.security.rules import injection, secrets

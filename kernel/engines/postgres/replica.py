@@ -6,8 +6,7 @@ import time
 from typing import Any, Literal
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import load_driver
-from kernel.engines.postgres.pool import BUSY, Pool
+from kernel.engines.postgres.driver import BUSY, Pool, load_driver
 from kernel.engines.postgres.statements import run
 
 State = Literal["standby", "away", "behind"]

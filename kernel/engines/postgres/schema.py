@@ -8,8 +8,7 @@ from typing import Any
 
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
-from kernel.engines.postgres.driver import as_fault, load_driver, transaction
-from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.driver import Pool, as_fault, load_driver, transaction
 from kernel.engines.sqlite.changesets import is_recorded
 from kernel.engines.sqlite.table_rows import schema_definitions
 from kernel.store.statements import ROOT, migrations

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from kernel.core.errors import Fault
 from kernel.engines.postgres.driver import (
     CONSTRAINTS,
+    Pool,
     as_fault,
     failure,
     load_driver,
@@ -17,10 +18,9 @@ from kernel.engines.postgres.driver import (
     timed,
     transaction_settings,
 )
-from kernel.engines.postgres.pool import Pool
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.tenants.placement import MOVING, TenantPlace
-from kernel.store.engine_types import ConstraintFailed
+from kernel.store.context import ConstraintFailed
 
 _WAIT = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {}"
 _LOCK = "SELECT pg_advisory_xact_lock({}, {})"

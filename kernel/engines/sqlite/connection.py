@@ -19,8 +19,7 @@ from kernel.engines.sqlite.table_rows import TableRows, schema_tables
 from kernel.engines.sqlite.unfinished import finish, unfinished
 from kernel.engines.sqlite.vector_functions import add_vector_functions
 from kernel.security.permissions import Reach
-from kernel.store.context import CallContext, StoreContext
-from kernel.store.engine_types import TOO_LONG, Cursor, Params, Token
+from kernel.store.context import TOO_LONG, CallContext, Cursor, Params, StoreContext, Token
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from kernel.core.errors import CatchFaults, Fault
 from kernel.engines.sqlite.connection import Connection
-from kernel.engines.sqlite.log_file import log_of, size_of
+from kernel.engines.sqlite.database_file import log_of, size_of
 from kernel.store.context import StoreContext
 
 _FOLD_MILLISECONDS = 500  # how long the end of a server waits for readers; Litestream reads for as long as it runs

@@ -3,7 +3,7 @@
 import apsw
 
 from kernel.core.errors import NO_MEMORY, NO_SPACE, Code, Fault, is_disk_full
-from kernel.store.engine_types import ConstraintFailed
+from kernel.store.context import ConstraintFailed
 
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import apsw
 
-from kernel.store.engine_types import Cursor, Params
+from kernel.store.context import Cursor, Params
 from kernel.store.statements import migrations
 
 Value = str | int | float | None

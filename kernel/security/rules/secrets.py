@@ -1,25 +1,210 @@
 """Finds and redacts secrets: keys, tokens, passwords and private keys, by their form or by the name before them.
 
-One set of rules for every dialect, so that what one refuses to store no other keeps in a log.
-"""
+One set of rules for every dialect, so that what one refuses to store no other keeps in a log."""
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
-from kernel.security.rules.secret_values import (
-    VALUE,
-    is_assigned_secret,
-    is_filler,
-    is_literal,
-    is_password,
-    is_plain_value,
-    is_random_value,
-    is_strong_password,
+
+_SECRET_NAME = regex(
+    "(?:(?:api|access|secret|account|auth|signing|encryption|private|master|shared|license|app|application|service)"
+    "[ _.-]?key|secret|token|credential|passw(?:or)?d|passphrase|pass|pwd|auth|signature)"
+    r"s?[\"'`\]\\]{0,4}\s{0,16}$",
+    re.I,
 )
+_SECRET_NAME_LENGTH = 48
+_ENVIRONMENT_NAME = regex(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|KEY|PASS|PWD|AUTH|CREDENTIALS?)$")
+_ENVIRONMENT_VALUE = regex(r"(?=[^\d]{0,512}\d)(?=[^A-Za-z]{0,512}[A-Za-z])[\w+.~!@#$%^&*=-]{12,512}")
+VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
+_PLACEHOLDER = regex(
+    r"example|sample|your|change.?(?:me|it)|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
+    r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
+    re.I,
+)
+# Values that another program puts in: templates, parameters of a query, references to a vault or a variable.
+_TEMPLATE = regex(
+    r"\{[{%]|\[\[|[#%]\{|\{[a-z_][\w.]{0,64}\}|%\w{1,64}%|@@|__[a-z]|@microsoft\.|[@:][a-z_]{0,32}(?:pass|pw)\w{0,32}\Z"
+    r"|(?:op|ssm|vault|arn|ref\+[a-z]{1,32}|keyring|keychain|awssm):|(?:var|local|data|module|vault)\.",
+    re.I,
+)
+# A value of words with one of these among them says what belongs there: `wrong-password`, `tu-secreto-aqui`.
+_TELLING_WORDS = frozenset(
+    (
+        "secret secrets secreto secreta segredo geheim key clave clé cle chave token schlüssel schluessel "
+        "password passwd passwort kennwort passe contraseña contrasena senha parola wachtwoord here aqui aquí ici "
+        "hier too test tests fake mock demo wrong invalid incorrect insecure generate denied"
+    ).split()
+)
+_BLANKS_OF_WORDS = regex(r"[-_. ]+")
+_WORD = regex(r"[^\W\d_]+\d{0,3}|\d{1,4}|1234\d{1,16}")
+_YAML_TAG = regex(r"![A-Za-z][A-Za-z_/:.-]{0,64}")
+_YAML_VALUE = regex(r"[ \t]+\S")
+# Parts of a rule of validation, and the names with which it begins: `required|string|min:8`.
+_RULE_PART = regex(r"[a-z_]{2,32}(?:[:=](?:[a-z_.]{1,40}|\d{1,4}))?|\d{1,4}", re.I)
+_RULE_ENDS = regex(r"[|,;]")
+_RULE_NAMES = frozenset(
+    {
+        *("bail", "required", "required_if", "required_with", "required_without", "nullable", "sometimes", "optional"),
+        *("filled", "present", "confirmed", "string", "str", "min", "max", "between", "size", "same", "gte", "lte"),
+        *("len", "min_length", "max_length", "minlength", "maxlength"),
+    }
+)
+_VARIABLE = regex(r"\$\w{0,48}\Z")  # `$password: String!` of GraphQL
+_DEFAULT_PASSWORD = regex(r"(?:my|db|test|some|the)?[_-]?(?:passw(?:or)?d|pass|pwd|secret)\d{0,3}", re.I)
+# Tokens and keys of documentation: filled up, cut short, or with a word in their middle.
+_FILLER = regex(r"x{6}|\*{3}|\.{3}|…|0{12}|example|\byour[-_ ]|[-_]here\b|placeholder", re.I)
+_KEY_BODY = regex(r"[A-Za-z0-9+/=]{16}")
+# Repetitions are bounded, so that the time is in proportion to the text.
+# Values after the name of a secret that are none: code, a path, a range, a date, an algorithm, a word about it.
+_NO_VALUE = regex(
+    r"[/~.${}<>\[\](),;|&*=-]"
+    r"|[a-z_.:]{1,64}[([{]"
+    r"|[a-z]{0,64}(?:(?:[._]|::)[a-z]{0,64}){1,16}\Z"
+    r"|(?:\d{1,3}-\d{1,3}|\d{4}-\d\d-\d\d)\Z"
+    r"|(?:argon2[a-z]*|sha-?\d{1,3}|md5|pbkdf2.{0,64}|[bs]?crypt|base64|aes-?\d*|[hr]s256|oauth2?|utf-?8|v\d+)\Z"
+    r"|(?:password|passwd|passphrase|passcode|pass|secret|token|string|text|bytes|varchar|integer|number|boolean|"
+    r"hash|empty|blank|unknown|missing|wrong|hidden|rotation|reset|policy|changes?|"
+    r"passwort|kennwort|contrase[ñn]a|senha|parola|wachtwoord|has[łl]o|heslo|lösenord|пароль)\Z"
+    r"|[a-z'-]{0,64}(?:ed|ing|able|ible|al|ry|ive|ent|ect|id)\Z",
+    re.I,
+)
+_TYPE_NAME = regex(
+    r"(?:[A-Z][a-z]+){2,}[!?]?|(?i:(?:NS)?(?:string|text|password|secret|hash|bytes|char|varchar|any|object|data|id|int))[!?]+"
+)
+_PROSE = regex(
+    r"\b(?:the|a|an|is|are|be|must|should|has|have|at|of|to|for|in|with|not|your|please|enter|required|characters)\b",
+    re.I,
+)
+_UNIT = regex(r"[ \t]{1,16}(?:characters?|chars?|letters?|digits?|words?|bits?|bytes?|days?|rounds?|times)\b", re.I)
+_END = regex(r"[.,;:)\]}?\"'`]{0,8}[ \t]{0,64}(?:\n|\Z)")
+_MARKS = ".,;:)]}?\"'`"  # around a value, not part of it
+_MIN_PASSWORD_LENGTH = 4
+_LONGEST_USER = 130  # characters, with the signs around it
+_MIN_WORD_LENGTH = 6  # of a password of letters alone
+# Prefixes of tokens that are no secrets: cursors of lists, CSRF and idempotency tokens.
+_HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
+_RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
+_WORDS = regex(r"[A-Z]?[a-z]{3,}")
+_MIN_TOKEN_LENGTH = 16
+_MIN_ENTROPY_BITS = 3.0
+
+
+def _is_stand_in(value: str) -> bool:
+    if _PLACEHOLDER.search(value) or _TEMPLATE.match(value):
+        return True
+    words = _BLANKS_OF_WORDS.split(value.strip("!?.\"'`").casefold())
+    return len(words) > 1 and not _TELLING_WORDS.isdisjoint(words) and all(map(_WORD.fullmatch, words))
+
+
+def is_filler(match: re.Match[str]) -> bool:
+    """Return whether a token or key of a fixed form is an example: filled up, cut short, or without its body."""
+    if not match[0].startswith("-----BEGIN"):
+        return _FILLER.search(match[0]) is not None
+    head, _, rest = match[0][len("-----BEGIN") :].partition("-----")
+    body, end, _ = rest.partition("-----END")
+    return _FILLER.search(body) is not None or not (body.strip() if end else _KEY_BODY.search(body)) or not head
+
+
+def _looks_random(value: str) -> bool:
+    """Return whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
+    if len(value) < _MIN_TOKEN_LENGTH or _is_stand_in(value):
+        return False
+    counts = Counter(value)
+    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
+    digits = sum(letter.isdigit() for letter in value)
+    in_words = sum(map(len, _WORDS.findall(value)))
+    is_mixed = digits >= len(value) / 10 or in_words <= len(value) / 3
+    return digits > 0 and is_mixed and entropy >= _MIN_ENTROPY_BITS and len(_RUNS.findall(value)) >= len(value) / 8 + 2
+
+
+def is_random_value(match: re.Match[str]) -> bool:
+    return _looks_random(match["value"])
+
+
+def is_assigned_secret(match: re.Match[str]) -> bool:
+    """Return whether a random-looking value is assigned to a name such as `api_key`."""
+    value, before = match["value"], match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
+    if match[0] == "=" and _ENVIRONMENT_NAME.search(before) and _ENVIRONMENT_VALUE.fullmatch(value):
+        return not _is_stand_in(value)
+    if not _looks_random(value):
+        return False
+    name = _SECRET_NAME.search(before)
+    return name is not None and not _HARMLESS_PREFIX.search(before[: name.start()])
+
+
+def is_password(match: re.Match[str]) -> bool:
+    """Return whether the text after a name such as `password:` is a secret, and no code, no placeholder and no text
+    about it.
+    """
+    quoted = match["value"]
+    is_quoted = quoted[0] in "\"'`" and quoted[-1] == quoted[0]
+    value = quoted.strip("\"'`") if is_quoted else quoted.rstrip(_MARKS)
+    # In the query of a URL, the next parameters say nothing about the password.
+    if len(value) < _MIN_PASSWORD_LENGTH or _is_stand_in(value.partition("&")[0]) or _is_rule(value):
+        return False
+    if " " in value:
+        return match["sign"] not in {"->", "→"} and not _PROSE.search(value)
+    if is_quoted and not value.isalpha():
+        return True
+    if _NO_VALUE.match(value) or _TYPE_NAME.fullmatch(value) or _UNIT.match(match.string, match.end()):
+        return False
+    if not is_quoted and match["sign"] == ":" and (_is_tag(match) or _is_variable(match)):
+        return False
+    if not re.fullmatch(r"[^\W\d]+(?:['-][^\W\d]+)*", value):
+        return True
+    # A word alone: a password if it is assigned, or if the line ends with it.
+    is_assigned = match["sign"].endswith("=")
+    return len(value) >= _MIN_WORD_LENGTH and (
+        is_quoted or is_assigned or _END.match(match.string, match.end()) is not None
+    )
+
+
+def _is_rule(value: str) -> bool:
+    """Return whether a value is a rule for values: a pattern, or names of rules, at least two of them or a bound."""
+    parts = [part.strip() for part in _RULE_ENDS.split(value)]
+    first, *bound = re.split("[:=]", parts[0].lower())
+    is_of_rules = first in _RULE_NAMES and (len(parts) > 1 or bound) and all(map(_RULE_PART.fullmatch, parts))
+    return bool(is_of_rules) or (value.startswith("^") and value.endswith("$"))
+
+
+def _is_tag(match: re.Match[str]) -> bool:
+    """Return whether a value is a tag of YAML before the value itself: `!vault |`, `!Ref Name`."""
+    return bool(_YAML_TAG.fullmatch(match["value"]) and _YAML_VALUE.match(match.string, match.end()))
+
+
+def _is_variable(match: re.Match[str]) -> bool:
+    return _VARIABLE.search(match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]) is not None
+
+
+def is_strong_password(match: re.Match[str]) -> bool:
+    """Return whether the text after a short name such as `pass:`, which often means something else, looks like a
+    password.
+    """
+    value = match["value"].strip(_MARKS)
+    is_mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+    return is_mixed and len(value) >= _MIN_WORD_LENGTH and not re.search(r"[/_]", value) and is_password(match)
+
+
+def is_plain_value(match: re.Match[str]) -> bool:
+    """Return whether a value can be a key: no call, no attribute and no name in code, and no word in a sentence."""
+    value, after = match["value"].strip("\"'\\"), match.string[match.end() : match.end() + 1]
+    if after in {"(", ".", "["} or _is_stand_in(value) or _NO_VALUE.match(value):
+        return False
+    return not value.isalpha() or match["sign"] == "=" or _END.match(match.string, match.end()) is not None
+
+
+def is_literal(match: re.Match[str]) -> bool:
+    """Return whether the value is neither a placeholder nor the word for a password, nor the name of the user."""
+    value, before = match["value"], match.string[max(0, match.start("value") - _LONGEST_USER) : match.start("value")]
+    is_user = before.endswith(f"{value}:") and not before[: -len(value) - 1][-1:].isalnum()
+    return not (is_user or _is_stand_in(value) or _DEFAULT_PASSWORD.fullmatch(value))
+
 
 _LONG = 128  # characters; the shortest limit of a pattern
 _REST = regex(r"""[^\s"'`]*""")

@@ -1,5 +1,5 @@
 -- name: candidates
--- As kernel.semantic.score, whose cosines are made in the process.
+-- As kernel.vectors.score, whose cosines are made in the process.
 SELECT v.doc, v.vector
 FROM (
     SELECT CAST(value AS bigint) AS id FROM json_each(:vectors)

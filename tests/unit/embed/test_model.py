@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from model2vec import StaticModel
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
-from kernel.embed import wordpiece
+from kernel.embed import tokenizer
 from kernel.embed.model import Embedder, Embedding, TokenVectors
-from kernel.embed.tokenizer import ModelTokenizer
-from kernel.embed.wordpiece import BertRules, CharacterMap
+from kernel.embed.tokenizer import BertRules, CharacterMap, ModelTokenizer
 from tests.support.embed_model import bert, english, matrix, save
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -294,9 +293,9 @@ def test_nan_and_overflow_become_zero_vectors(value: float, tmp_path: Path) -> N
 
 def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Embedder(ENGLISH)
-    monkeypatch.setattr("kernel.embed.wordpiece._CACHED_CHUNKS", 3)
+    monkeypatch.setattr("kernel.embed.tokenizer._CACHED_CHUNKS", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
-    encoder = wordpiece.load_encoder((ENGLISH / "tokenizer.json").read_bytes(), 2)
+    encoder = tokenizer.load_encoder((ENGLISH / "tokenizer.json").read_bytes(), 2)
     assert encoder is not None
     encoder.encode("one two three four five " + "long" * 20)
     assert set(encoder) == {"four", "five"}

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from kernel.core.config import MODEL
 from kernel.embed.model import FILES, MORE_BITS, Embedder, Embedding, TokenVectors
-from kernel.embed.tokenizer import ModelTokenizer
-from kernel.embed.wordpiece import WHOLE, MoreKeys, load_encoder, pack
+from kernel.embed.tokenizer import WHOLE, ModelTokenizer, MoreKeys, load_encoder, pack
 from loadtests.lib.corpus import memory
 from loadtests.multilingual.vocabulary import more_keys
 from loadtests.quality import facts

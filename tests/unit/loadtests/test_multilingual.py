@@ -8,7 +8,7 @@ import pytest
 
 from kernel.core.config import MODEL
 from kernel.embed.model import MORE_BITS, TokenVectors
-from kernel.embed.wordpiece import WHOLE
+from kernel.embed.tokenizer import WHOLE
 from loadtests.multilingual import parallel_texts, words
 from loadtests.multilingual.fit import merged
 from loadtests.multilingual.model_folder import add_keys, few_levels, write

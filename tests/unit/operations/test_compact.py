@@ -16,8 +16,8 @@ from kernel.engines import yielding
 from kernel.operations import consistency
 from kernel.operations.compact import Choice, compact, tidy
 from kernel.operations.consistency import Finding
-from kernel.search import ann_storage, index
-from kernel.search.semantic import load_vectors
+from kernel.search import ann, index
+from kernel.search.vectors import load_vectors
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store import audit, history
@@ -39,7 +39,7 @@ def shelf(tmp_path: Path) -> Iterator[IndexedStore]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ann_storage, "BLOCK_ROWS", 8)
+    monkeypatch.setattr(ann, "BLOCK_ROWS", 8)
 
 
 def findings(shelf: IndexedStore) -> list[Finding]:
@@ -102,7 +102,7 @@ def test_tidy_renews_blocks_with_many_deleted_vectors(kernel: Kernel, call: Call
 
     def state() -> tuple[int, int]:
         return kernel.store.read_sync(
-            lambda tx: (ann_storage.count_deletions(tx), ann_storage.count_mismatches(tx, index.model_id(tx)))
+            lambda tx: (ann.count_deletions(tx), ann.count_mismatches(tx, index.model_id(tx)))
         )
 
     worn = state()
@@ -203,8 +203,8 @@ from pathlib import Path
 from kernel.server import app
 from kernel.core.config import MODEL
 from kernel.operations.compact import Choice, compact
-from kernel.search import ann_storage
-ann_storage.BLOCK_ROWS = 16
+from kernel.search import ann
+ann.BLOCK_ROWS = 16
 context = app.base_context(MODEL)
 while True:
     compact(Path(sys.argv[1]), context, lambda part: print(part, flush=True), Choice(forget="9"))

@@ -7,7 +7,7 @@ import pytest
 
 from kernel.core.config import Config
 from kernel.core.errors import Fault
-from kernel.engines.sqlite.log_file import check_log
+from kernel.engines.sqlite.database_file import check_log
 from kernel.operations.backup import backup_file
 from kernel.operations.data_access import DataAccess
 from kernel.operations.restore import JOURNAL

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernel.search import ann
-from kernel.search.ann import Block, Deletion, Row, VectorFeed, VectorIndex
-from kernel.search.binary_codes import Sketcher
+from kernel.search.ann import Block, Deletion, Row, Sketcher, VectorFeed, VectorIndex
 from tests.unit.vectors import clustered, fixed
 
 DIMENSIONS = 256

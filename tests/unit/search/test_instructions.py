@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kernel.search import index
-from kernel.search.confidence import WEAK
+from kernel.search.fusion import WEAK
+from kernel.search.index import ranked
 from kernel.search.instructions import asks_for_work, is_instruction
-from kernel.search.ranked import ranked
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, open_indexed_store
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from kernel.search.confidence import STRONG
+from kernel.search.fusion import STRONG
 from kernel.search.named_values import named_values
 from tests.conftest import Call
 

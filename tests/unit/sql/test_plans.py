@@ -43,11 +43,11 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.documents.by_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
         (
-            "kernel.partitions.sizes",
+            "kernel.documents.partition_sizes",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING COVERING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.semantic.score",
+            "kernel.vectors.score",
             [
                 "SCAN json_each VIRTUAL TABLE",
                 "SCAN i VIRTUAL TABLE",
@@ -61,9 +61,9 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
-        ("kernel.ann_storage.sealed_blocks", ["SEARCH doc_block USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.ann.sealed_blocks", ["SEARCH doc_block USING INTEGER PRIMARY KEY (rowid>?)"]),
         (
-            "kernel.ann_storage.trim_deletions",
+            "kernel.ann.trim_deletions",
             ["SEARCH doc_gone USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH doc_gone"],
         ),
         (
@@ -76,13 +76,13 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.index.keys_of", ["SCAN i VIRTUAL TABLE", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"]),
         (
-            "kernel.partitions.by_pairs",
+            "kernel.documents.partitions_by_pairs",
             [
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
             ],
         ),
-        ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.ann.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
         ("kernel.lexical.document_frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
         ("kernel.index.fts_delete", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.index.fts_insert", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
@@ -429,7 +429,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.partitions.matching",
+            "kernel.documents.matching_partitions",
             [
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
@@ -484,10 +484,10 @@ def test_hot_statement_uses_its_index(migrated: apsw.Connection, key: str, wante
 @pytest.mark.parametrize(
     "key",
     [
-        "kernel.ann_storage.sealed_blocks",
-        "kernel.ann_storage.last_sealed_id",
-        "kernel.ann_storage.deletions_after",
-        "kernel.ann_storage.vectors_after",
+        "kernel.ann.sealed_blocks",
+        "kernel.ann.last_sealed_id",
+        "kernel.ann.deletions_after",
+        "kernel.ann.vectors_after",
         "kernel.history.read",
         "kernel.lexical.match_with_tf",
         "kernel.lexical.match_with_tf_in",

@@ -17,7 +17,7 @@ from kernel.operations.undo import undo
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission, grant
 from kernel.server import app
 from kernel.server.app import Kernel
-from kernel.store import audit, group_runner, history
+from kernel.store import audit, history, store
 from kernel.store.transaction import TARGETS_SHOWN
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
@@ -328,7 +328,7 @@ def test_zero_undo_hours_keep_no_undo_data(config: Config, caller: Any) -> None:
 def test_changes_over_the_limit_are_made_without_undo_data(
     kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_runner, "_UNDO_BYTES", 20_000)
+    monkeypatch.setattr(store, "_UNDO_BYTES", 20_000)
     for number in range(20):
         call("add_memory", path=f"p{number}", content="x" * 2000)
     call("drop_memory", path="p0")

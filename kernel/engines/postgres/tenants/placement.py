@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.pool import Pool
+from kernel.engines.postgres.driver import Pool
 from kernel.engines.postgres.statements import run
 from kernel.store.statements import ROOT
 

@@ -57,11 +57,11 @@ def test_every_statement_compiles_or_is_refused_by_a_table(db: Connection) -> No
     others = [name for name in refused if not name.startswith(REFUSED)]
     assert messages == {"This key is held to places"}
     assert sorted(others) == [
-        "kernel.retries.clear",
-        "kernel.retries.expire",
-        "kernel.retries.keep",
-        "kernel.retries.kept",
-        "kernel.retries.targets",
+        "kernel.dispatch.clear",
+        "kernel.dispatch.expire",
+        "kernel.dispatch.keep",
+        "kernel.dispatch.kept",
+        "kernel.dispatch.targets",
     ]
 
 

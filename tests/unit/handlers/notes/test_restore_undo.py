@@ -179,7 +179,7 @@ def test_forgetting_more_than_undo_data_may_hold_can_be_undone(
     kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The texts are in the history: the undo data of a call does not grow with them."""
-    monkeypatch.setattr("kernel.store.group_runner._UNDO_BYTES", 10_000)
+    monkeypatch.setattr("kernel.store.store._UNDO_BYTES", 10_000)
     notes = [put(folder, f"context/u-{number}.md", BY_HAND * 20) for number in range(20)]
     call_ok("memory_recall", isAll=True)
     call_ok("memory_forget", filePaths=[str(note) for note in notes])

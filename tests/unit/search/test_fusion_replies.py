@@ -6,9 +6,8 @@ import pytest
 
 from kernel.core.lazy_numpy import np
 from kernel.search import index
-from kernel.search.fusion import fuse_candidates
+from kernel.search.fusion import fuse_candidates, turns_of
 from kernel.search.hits import Candidates
-from kernel.search.replies import turns_of
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 

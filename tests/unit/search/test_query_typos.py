@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kernel.core.config import MODEL
 from kernel.search import index
-from kernel.search.query import Term
-from kernel.search.typos import Near, misspelt, near_words, one_edit_away, respelled
+from kernel.search.query import Near, Term, misspelt, near_words, one_edit_away, respelled
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, open_indexed_store
 

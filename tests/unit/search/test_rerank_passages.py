@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernel.memories.as_of import find_in
-from kernel.search import index, passages
-from kernel.search.passages import Body
+from kernel.search import index, rerank
+from kernel.search.rerank import Body
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
@@ -69,7 +69,7 @@ def test_diacritics_and_other_letters_are_found_as_the_index_finds_them(store: I
 
 def test_a_short_word_within_others_is_none(store: IndexedStore) -> None:
     body = Body("Opening.\n" + FILLER * 30 + "algorithm goal cargo. Let us go. " + FILLER, "")
-    (found,) = store.reader.read(CALLER, lambda tx: passages.passages_of(tx, "go", [body]))
+    (found,) = store.reader.read(CALLER, lambda tx: rerank.passages_of(tx, "go", [body]))
     assert "let us go" in found
     assert found.startswith("Opening.\n")
 
@@ -95,7 +95,7 @@ def test_time_grows_at_most_as_the_text_does(store: IndexedStore, make: Callable
     def seconds(size: int) -> float:
         bodies = [Body(make(size), "")]
         begun = time.thread_time()
-        store.reader.read(CALLER, lambda tx: passages.passages_of(tx, query, bodies))
+        store.reader.read(CALLER, lambda tx: rerank.passages_of(tx, query, bodies))
         return time.thread_time() - begun
 
     seconds(1000)

@@ -6,7 +6,7 @@ import pytest
 
 from kernel.core.config import MODEL
 from kernel.search import index
-from kernel.search.spellings import value_of
+from kernel.search.named_values import value_of
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, FACTS, IndexedStore, open_indexed_store
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from kernel.search.binary_codes import ROTATIONS, Sketcher
+from kernel.search.ann import ROTATIONS, Sketcher
 from tests.unit.vectors import clustered, fixed
 
 DIMENSIONS = 256

@@ -11,7 +11,7 @@ import pytest
 
 from kernel.calls.dispatch import Dispatch
 from kernel.cli.main import main
-from kernel.operations.stored_rows import problem_of
+from kernel.operations.portable_export import problem_of
 from kernel.server.app import DIALECTS, Kernel, open_kernel
 from tests.conftest import Call
 

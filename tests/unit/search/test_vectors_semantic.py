@@ -7,9 +7,9 @@ import pytest
 
 from kernel.core.config import MODEL
 from kernel.core.errors import Fault
-from kernel.search import ann, ann_storage, index
+from kernel.search import ann, index
 from kernel.search.hits import Candidates
-from kernel.search.semantic import load_all_vectors
+from kernel.search.vectors import load_all_vectors
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
@@ -25,7 +25,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         opened.put(TEXTS)
         opened.put(TEXTS[:2], "other")
         if request.param == "nothing yet":
-            monkeypatch.setattr(ann_storage, "BLOCK_ROWS", -1)
+            monkeypatch.setattr(ann, "BLOCK_ROWS", -1)
             opened.context.search_cache.warming = True
         yield opened
 
@@ -104,7 +104,7 @@ def test_search_in_a_transaction_sees_its_own_rows_and_deletions_and_other_searc
 
 
 def test_searches_that_meet_no_vectors_ask_for_one_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ann_storage, "BLOCK_ROWS", -1)
+    monkeypatch.setattr(ann, "BLOCK_ROWS", -1)
     asked: list[str] = []
 
     def search(store: IndexedStore) -> None:
