@@ -341,18 +341,18 @@ class Dispatch:
         dispatch.store = store
         return dispatch
 
-    def submit(self, call: Call, done: Done) -> Answer | Pending:
-        """Runs one call: returns the answer if it is ready, else Pending, and `done` gets the answer on this loop.
+    def submit(self, call: Call, on_done: Done) -> Answer | Pending:
+        """Runs one call: returns the answer if it is ready, else Pending, and `on_done` gets the answer on this loop.
 
         The answer is the dialect's, its faults included. Raises Forbidden.
         """
         if not (self.observers or call.entry.observers):
-            return self._submit(call, done)
+            return self._submit(call, on_done)
         report = reporting((*self.observers, *call.entry.observers), call)
 
         def observed(answer: Answer) -> None:
             report(answer)
-            done(answer)
+            on_done(answer)
 
         try:
             answer = self._submit(call, observed)
@@ -374,11 +374,11 @@ class Dispatch:
         """Return `submit`, awaited; a task that is cancelled cancels its call."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-        def done(answer: Answer) -> None:
+        def on_done(answer: Answer) -> None:
             if not future.done():
                 future.set_result(answer)
 
-        answer = self.submit(Call(entry, arguments, caller, interaction), done)
+        answer = self.submit(Call(entry, arguments, caller, interaction), on_done)
         if not isinstance(answer, Pending):
             return answer
         try:
@@ -395,7 +395,7 @@ class Dispatch:
             raise answer
         return answer
 
-    def _submit(self, call: Call, done: Done) -> Answer | Pending:
+    def _submit(self, call: Call, on_done: Done) -> Answer | Pending:
         entry, arguments, caller, interaction = call
         try:
             request = entry.decode(arguments)
@@ -408,11 +408,11 @@ class Dispatch:
         context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key, caller.grant.reach)
         precheck = entry.tool.hooks.precheck
         if entry.stepwise and (precheck is None or entry.tool.hooks.prepare is not None or interaction is not None):
-            return _finish_task(entry, self._stepwise(call, request, context), done)
+            return _finish_task(entry, self._stepwise(call, request, context), on_done)
         work = self._work(call, request, context)
         if precheck is not None:
             return self._begin_checked_read(
-                entry, CheckedRead(precheck, request, work, len(call.arguments)), context, done
+                entry, CheckedRead(precheck, request, work, len(call.arguments)), context, on_done
             )
         if entry.short and self.store.probe is None:  # a database elsewhere may keep this thread waiting
             answer = self.store.read_now(work, context)
@@ -420,7 +420,7 @@ class Dispatch:
 
         def deliver(job: Job) -> None:
             answer = job.answer
-            done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+            on_done(fail(entry, answer) if isinstance(answer, Fault) else answer)
 
         job = catch_faults(self._enqueue, call, request, work, context, deliver)
         return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
@@ -467,7 +467,7 @@ class Dispatch:
         return await self._queued(partial(self.store.begin_read, work, context))
 
     def _begin_checked_read(
-        self, entry: ToolEntry, checked: CheckedRead, context: CallContext, done: Done
+        self, entry: ToolEntry, checked: CheckedRead, context: CallContext, on_done: Done
     ) -> Answer | Pending:
         """Return `_checked_read` that takes a task only if there is something to write."""
         under_way: list[Pending] = []
@@ -477,9 +477,9 @@ class Dispatch:
             if job.cancelled:
                 return
             if isinstance(answer, NeedsWrite):
-                under_way.append(_finish_task(entry, self._checked_read(checked, context, answer), done))
+                under_way.append(_finish_task(entry, self._checked_read(checked, context, answer), on_done))
             else:
-                done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+                on_done(fail(entry, answer) if isinstance(answer, Fault) else answer)
 
         def cancel() -> object:
             return under_way[-1].cancel()
@@ -502,9 +502,9 @@ class Dispatch:
                 return checked.precheck.write(tx, checked.request, needs.found)
 
             # What the call saw in files is no write of its key.
-            followed = context._replace(reach=None)
+            own_context = context._replace(reach=None)
             return self.store.begin_write(
-                write, followed, deliver, texts=needs.texts, exclusive=True, size=checked.size
+                write, own_context, deliver, texts=needs.texts, exclusive=True, size=checked.size
             )
 
         begin_read = partial(self.store.begin_read, size=checked.size)
@@ -581,13 +581,13 @@ def _merges(caller: Caller) -> bool:
     return caller.idempotency_key is None and caller.grant.reach is None
 
 
-def _finish_task(entry: ToolEntry, work: Coroutine[None, None, Answer], done: Done) -> Pending:
+def _finish_task(entry: ToolEntry, work: Coroutine[None, None, Answer], on_done: Done) -> Pending:
     task = asyncio.ensure_future(work)
 
     def finished(task: asyncio.Task[Answer]) -> None:
         if not task.cancelled():
             answer = catch_faults(task.result)
-            done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+            on_done(fail(entry, answer) if isinstance(answer, Fault) else answer)
 
     task.add_done_callback(finished)
     return Pending(task.cancel)

@@ -80,8 +80,8 @@ def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
     """Return the `required_keys` of the structs in a result, by name: of rows whose other keys a request may
     leave out.
     """
-    nested = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
-    return {part.__name__: part.required_keys for part in nested if hasattr(part, "required_keys")}
+    hints = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
+    return {part.__name__: part.required_keys for part in hints if hasattr(part, "required_keys")}
 
 
 def _parts(kind: Any) -> Iterator[Any]:
@@ -93,10 +93,10 @@ def _parts(kind: Any) -> Iterator[Any]:
 def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
-    merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])
-    merged.pop("title", None)
-    reachable = _reachable(merged, parts)
-    schema = {**merged, "$defs": {name: parts[name] for name in sorted(reachable)}} if reachable else merged
+    shape = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])
+    shape.pop("title", None)
+    reachable = _reachable(shape, parts)
+    schema = {**shape, "$defs": {name: parts[name] for name in sorted(reachable)}} if reachable else shape
     _complete(schema)
     return schema
 

@@ -35,7 +35,7 @@ def new_id(prefix: str, clock: int | None = None) -> str:
 
 
 def call_id() -> str:
-    """Return a short id for one call in the log: takes `current_call` if it is set, else makes a new one."""
+    """Return a short id for one call in the log: takes `current_call` if it is set, else makes a new id."""
     id_ = current_call.get()
     if id_:
         current_call.set("")

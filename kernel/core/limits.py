@@ -169,18 +169,18 @@ def repeated(raw: Iterable[Header]) -> set[bytes]:
     return twice
 
 
-def host_allowed(value: bytes, allowed: frozenset[str]) -> bool:
-    return "*" in allowed or _named(value.strip().decode("latin-1").lower(), allowed)
+def host_allowed(value: bytes, names: frozenset[str]) -> bool:
+    return "*" in names or _named(value.strip().decode("latin-1").lower(), names)
 
 
-def origin_allowed(value: bytes, allowed: frozenset[str]) -> bool:
+def origin_allowed(value: bytes, names: frozenset[str]) -> bool:
     """Return whether an Origin header names an allowed origin; `null` never does."""
-    if "*" in allowed:
+    if "*" in names:
         return True
     origin = value.strip().decode("latin-1").lower()
     parts = _ORIGIN.fullmatch(origin)
-    whole = "://" in origin and origin in allowed
-    return whole or (parts is not None and _named(parts[2], allowed))
+    whole = "://" in origin and origin in names
+    return whole or (parts is not None and _named(parts[2], names))
 
 
 def is_json(value: bytes) -> bool:
@@ -199,18 +199,18 @@ def excess(body: bytes, limits: Limits) -> str:
     """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
     if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
         return ""
-    values, unmatched = 1, bytearray()
+    values, open_brackets = 1, bytearray()
     for part in _outside_strings(body):
         brackets = part.translate(_SQUARE, _NOT_BRACKETS)
         values += part.count(b",") + brackets.count(b"[")
         if values > limits.values:
             return "too many values"
-        unmatched += brackets
+        open_brackets += brackets
     for _ in range(limits.depth):
-        if not unmatched:
+        if not open_brackets:
             return ""
-        unmatched = unmatched.replace(b"[]", b"")  # removes the innermost level, and only that
-    return "nested too deeply" if unmatched else ""
+        open_brackets = open_brackets.replace(b"[]", b"")  # removes the innermost level, and only that
+    return "nested too deeply" if open_brackets else ""
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:
@@ -251,9 +251,9 @@ async def read_on(receive: "Receive", message: "Message", limit: int) -> bytes |
     return None
 
 
-def _named(authority: str, allowed: frozenset[str]) -> bool:
+def _named(authority: str, names: frozenset[str]) -> bool:
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
         return False
     name, port = parts[1], parts[2]
-    return name in allowed or (port is not None and f"{name}:{port}" in allowed)
+    return name in names or (port is not None and f"{name}:{port}" in names)

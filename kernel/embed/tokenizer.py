@@ -121,9 +121,9 @@ class MoreKeys:
 
 def hash_of(text: str) -> int:
     """Return the 64 bits by which a model's file knows a key."""
-    hashed = _HASH.copy()  # in two thirds of the time of a new one
-    hashed.update(text.encode("utf-8", "surrogatepass"))
-    return int.from_bytes(hashed.digest(), "little")
+    digest = _HASH.copy()  # in two thirds of the time of a new hash
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(digest.digest(), "little")
 
 
 def _look_up(hashes: "memoryview[int]", values: "memoryview[int]", bits: bytes) -> Callable[[str], int | None]:
@@ -189,7 +189,7 @@ class WordPieceEncoder(dict[str, bytes]):
             file.model.max_input_chars_per_word = _LONGEST_WORD
         self._more = more
         self.vocabulary = file.model.vocab
-        self.added = {added.content: added.id.to_bytes(width, "little") for added in file.added_tokens}
+        self.added = {token.content: token.id.to_bytes(width, "little") for token in file.added_tokens}
         self.unknown = self.vocabulary[file.model.unk_token]
         self.prefix = file.model.continuing_subword_prefix
         self._max_word_length = file.model.max_input_chars_per_word

@@ -109,7 +109,7 @@ class Endpoint:
         if answer is not None:
             await send_response(send, answer)
 
-    def direct(self, raw: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | None:
+    def direct(self, raw: Sequence[Header], body: bytes | None, on_done: Done) -> HttpResponse | Pending | None:
         """Return a `FastRoute`; None if a stream may answer, and if the tenant has to be opened first."""
         headers = dict(raw)
         try:
@@ -130,7 +130,7 @@ class Endpoint:
         if service.is_interactive(inbound):
             return None
         try:
-            response = service.submit(inbound, partial(self._on_response, inbound, headers, done))
+            response = service.submit(inbound, partial(self._on_response, inbound, headers, on_done))
         except (ProtocolError, Forbidden) as error:
             return self._refusal(error, inbound.id, headers)
         if isinstance(response, bytes):
@@ -235,9 +235,9 @@ class Endpoint:
 
         return partial(run, allowed=allowed)
 
-    def _on_response(self, inbound: Inbound, headers: Headers, done: Done, response: Response) -> None:
+    def _on_response(self, inbound: Inbound, headers: Headers, on_done: Done, response: Response) -> None:
         failed = isinstance(response, ProtocolError)
-        done(self._refusal(response, inbound.id, headers) if failed else HttpResponse(200, response))
+        on_done(self._refusal(response, inbound.id, headers) if failed else HttpResponse(200, response))
 
     def _wrong_method(self, raw: Sequence[Header], headers: Headers) -> ProtocolError:
         if (refusal := bounds.refuse(raw, headers, self._limits)) is not None:

@@ -143,10 +143,10 @@ def _success(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
 
 def _share(schema: Schema, name: str, schemas: Schema) -> Schema:
     """Moves a schema and its `$defs` among the components, since `#/$defs` means nothing inside the document."""
-    renamed = _renamed(schema, name)
-    for part, shape in renamed.pop("$defs", {}).items():
+    unique = _renamed(schema, name)
+    for part, shape in unique.pop("$defs", {}).items():
         schemas[f"{name}.{part}"] = shape
-    schemas[name] = renamed
+    schemas[name] = unique
     return {"$ref": f"{_SHARED}{name}"}
 
 
@@ -244,8 +244,8 @@ def _posted(method: RestMethod, share: Share) -> Schema:
         parts["parameters"] = [_parameter(name, "path", fields[name], required=True) for name in path]
     if body := {name: schema for name, schema in fields.items() if name not in path}:
         required = [name for name in arguments["required"] if name in body]
-        shared = share({**arguments, "properties": body, "required": required}, f"{_method_name(method)}.input")
-        parts["requestBody"] = {"required": bool(required), "content": {_JSON: {"schema": shared}}}
+        reference = share({**arguments, "properties": body, "required": required}, f"{_method_name(method)}.input")
+        parts["requestBody"] = {"required": bool(required), "content": {_JSON: {"schema": reference}}}
     return parts
 
 

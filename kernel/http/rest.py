@@ -90,23 +90,23 @@ class ToolRoutes:
         if too_much := excess(body, self._limits):
             return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
         async with self._access.tenants.use(caller.tenant) as dispatch:
-            keyed = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
-            return _answer(await dispatch.call(entry, body, keyed, NO_INTERACTION), headers)
+            caller = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
+            return _answer(await dispatch.call(entry, body, caller, NO_INTERACTION), headers)
 
     def _direct(
-        self, entry: ToolEntry, raw: Sequence[Header], body: bytes | None, done: Done
+        self, entry: ToolEntry, raw: Sequence[Header], body: bytes | None, on_done: Done
     ) -> HttpResponse | Pending | None:
         headers: dict[bytes, bytes] = dict(raw)
         refusal = refuse(raw, headers, self._limits)
         if refusal is not None:
             return refusal_response(refusal)
         try:
-            return self._begin(entry, headers, body, done)
+            return self._begin(entry, headers, body, on_done)
         except (Unauthenticated, Forbidden) as error:
             return access_refusal(self._access, error, f"{_PREFIX}{entry.tool.name}", headers)
 
     def _begin(
-        self, entry: ToolEntry, headers: Headers, body: bytes | None, done: Done
+        self, entry: ToolEntry, headers: Headers, body: bytes | None, on_done: Done
     ) -> HttpResponse | Pending | None:
         caller = self._access.auth.caller(headers)
         refusal = None if has_no_body(headers) else refuse_body(headers, self._limits)
@@ -121,10 +121,10 @@ class ToolRoutes:
             return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
 
         def respond(answer: Answer) -> None:
-            done(_answer(answer, headers))
+            on_done(_answer(answer, headers))
 
-        keyed = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
-        answer = dispatch.submit(Call(entry, body or b"{}", keyed, NO_INTERACTION), respond)
+        caller = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
+        answer = dispatch.submit(Call(entry, body or b"{}", caller, NO_INTERACTION), respond)
         return NOT_CANCELLABLE if isinstance(answer, Pending) else _answer(answer, headers)
 
 

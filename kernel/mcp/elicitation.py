@@ -100,12 +100,12 @@ class Elicitation:
             raise ProtocolError(INVALID_PARAMS, "Invalid or expired requestState") from None
 
 
-def missing(inputs: Mapping[str, Mapping[str, Any]], offered: Capabilities) -> Object:
+def missing(inputs: Mapping[str, Mapping[str, Any]], capabilities: Capabilities) -> Object:
     """Return the capabilities these input requests need and the client did not declare, as an object of objects."""
     lacking: dict[str, dict[str, Object]] = {}
     for question in inputs.values():
         capability, part = _need(question)
-        if not _offers(offered, capability, part):
+        if not _offers(capabilities, capability, part):
             lacking.setdefault(capability, {}).update({part: {}} if part else {})
     return lacking
 
@@ -119,8 +119,8 @@ def _need(question: Mapping[str, Any]) -> tuple[str, str]:
     return "roots", ""
 
 
-def _offers(offered: Capabilities, capability: str, part: str) -> bool:
-    modes = getattr(offered, capability)
+def _offers(capabilities: Capabilities, capability: str, part: str) -> bool:
+    modes = getattr(capabilities, capability)
     if modes is None or not part:
         return modes is not None
     if part == "form" and modes.url is None:  # an empty `elicitation` object declares `form`

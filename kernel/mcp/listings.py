@@ -145,7 +145,7 @@ def static_results(
 
 
 def handshakes(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
-    """Return the result of `initialize` by requested version; any other version gets the one of COUNTER_OFFER."""
+    """Return the result of `initialize` by requested version; any other version gets the result of COUNTER_OFFER."""
     offered = capabilities(tools, dialects)
     if "resources" in offered:
         offered["resources"] = {"subscribe": True}

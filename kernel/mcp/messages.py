@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
-# The version that `initialize` answers with if it does not know the requested one.
+# The version that `initialize` answers with if it does not know the requested version.
 COUNTER_OFFER = HANDSHAKE_VERSIONS[-1]
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"

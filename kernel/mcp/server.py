@@ -66,11 +66,11 @@ class Service:
         on_request: OnRequest | None = None,
     ) -> None:
         self._on_request = on_request
-        served = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
-        self.routes = {tool.name: _route(entries[tool.name]) for tool in served}
+        served_tools = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
+        self.routes = {tool.name: _route(entries[tool.name]) for tool in served_tools}
         dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
-        served = [tool for tool in served if entries[tool.name].visible_to(grant)]
-        capabilities = listings.capabilities(served, dialects)
+        served_tools = [tool for tool in served_tools if entries[tool.name].visible_to(grant)]
+        capabilities = listings.capabilities(served_tools, dialects)
         self.subscribable = listings.subscribable(dialects)
         self.server = listings.SERVER
         self._listens = METHODS[LISTEN].needs in capabilities
@@ -79,13 +79,13 @@ class Service:
         self._methods = self._resources.offered(capabilities)
         cache = "own" if grant.by_key else "static"
         self._static_results = {
-            era.name: listings.static_results(era, served, dialects, cache) for era in (LEGACY, MODERN)
+            era.name: listings.static_results(era, served_tools, dialects, cache) for era in (LEGACY, MODERN)
         }
         self._tails = {era.name: listings.result_tails(era) for era in (LEGACY, MODERN)}
         self._call_tails = {
             name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._tails.items()
         }
-        self._handshakes = listings.handshakes(served, dialects)
+        self._handshakes = listings.handshakes(served_tools, dialects)
 
     def is_interactive(self, inbound: Inbound) -> bool:
         """Return whether the handler may report progress, log or request input before it answers."""
@@ -99,24 +99,24 @@ class Service:
         """Return whether this is a request for notifications, which its transport answers."""
         return inbound.method == LISTEN and inbound.era is MODERN and self._listens
 
-    def submit(self, inbound: Inbound, done: Done) -> bytes | Pending:
-        """Return the response if it is there at once, else Pending, and `done` gets it on this event loop.
+    def submit(self, inbound: Inbound, on_done: Done) -> bytes | Pending:
+        """Return the response if it is there at once, else Pending, and `on_done` gets it on this event loop.
 
-        Raises ProtocolError and Forbidden; `done` may get a ProtocolError too.
+        Raises ProtocolError and Forbidden; `on_done` may get a ProtocolError too.
         """
         if self._on_request is not None:
             self._on_request(inbound)
         if inbound.route is not None:
-            return self._submit_call(inbound, inbound.route, done)
+            return self._submit_call(inbound, inbound.route, on_done)
         if inbound.method in self._methods:
-            return _finish_task(self._call_method(inbound), done)
+            return _finish_task(self._call_method(inbound), on_done)
         return self._static_response(inbound)
 
     async def answer(self, inbound: Inbound) -> bytes:
         """Return the response; cancellation of the task cancels the call. Raises ProtocolError and Forbidden."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        submitted = self.submit(inbound, partial(_resolve, future))
-        return submitted if isinstance(submitted, bytes) else await _wait(submitted, future)
+        response = self.submit(inbound, partial(_resolve, future))
+        return response if isinstance(response, bytes) else await _wait(response, future)
 
     def _static_response(self, inbound: Inbound) -> bytes:
         """Return the response to a method with a fixed result; raises ProtocolError."""
@@ -133,7 +133,7 @@ class Service:
             raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_MAX_NAME_SHOWN]}")
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found")
 
-    def _submit_call(self, inbound: Inbound, route: ToolRoute, done: Done) -> bytes | Pending:
+    def _submit_call(self, inbound: Inbound, route: ToolRoute, on_done: Done) -> bytes | Pending:
         entry, arguments = route.entry, _arguments(inbound.params)
         request, interaction = "", None
         if route.interactive:
@@ -143,7 +143,7 @@ class Service:
         meta = inbound.params.meta
         caller = with_idempotency_key(inbound.caller, meta and meta.idempotency_key)
         call = Call(entry, arguments, caller, interaction)
-        answer = inbound.dispatch.submit(call, partial(self._on_answer, inbound, request, done))
+        answer = inbound.dispatch.submit(call, partial(self._on_answer, inbound, request, on_done))
         if isinstance(answer, Pending):
             return answer
         response = self._respond(inbound, request, answer)
@@ -151,8 +151,8 @@ class Service:
             raise response
         return response
 
-    def _on_answer(self, inbound: Inbound, request: str, done: Done, answer: Answer) -> None:
-        done(self._respond(inbound, request, answer))
+    def _on_answer(self, inbound: Inbound, request: str, on_done: Done, answer: Answer) -> None:
+        on_done(self._respond(inbound, request, answer))
 
     def _respond(self, inbound: Inbound, request: str, answer: Answer) -> Response:
         """Return the response to a tools/call; `request` is the fingerprint that the state of a next round is
@@ -246,13 +246,13 @@ async def _wait(pending: Pending, future: asyncio.Future[Response]) -> bytes:
     return response
 
 
-def _finish_task(work: Coroutine[object, None, bytes], done: Done) -> Pending:
+def _finish_task(work: Coroutine[object, None, bytes], on_done: Done) -> Pending:
     task = asyncio.ensure_future(work)
 
     def finished(task: asyncio.Task[bytes]) -> None:
         if not task.cancelled():
             response = catch_faults(_response_of, task)
-            done(_protocol_error(response) if isinstance(response, Fault) else response)
+            on_done(_protocol_error(response) if isinstance(response, Fault) else response)
 
     task.add_done_callback(finished)
     return Pending(task.cancel)

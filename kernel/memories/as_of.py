@@ -163,10 +163,10 @@ def count_unrecorded(tx: Tx, at: str, spaces: Sequence[str], scopes: Sequence[st
 def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weights: Weights) -> Candidates:
     """Return `index.find` among texts that are not in the index, under ids that no document has."""
     ranks = _best(_bm25(tx, query, texts)) if weights.words > 0 else {}
-    asked = embed_query(tx, query) if weights.meaning > 0 or weights.late > 0 else None
-    embedded = embed_texts(tx, texts) if asked else None
+    query_vector = embed_query(tx, query) if weights.meaning > 0 or weights.late > 0 else None
+    text_vectors = embed_texts(tx, texts) if query_vector else None
     tx.drop_embeddings(texts)
-    vectors = [asked, *embedded] if asked and embedded else []
+    vectors = [query_vector, *text_vectors] if query_vector and text_vectors else []
     cosines = _cosines(vectors) if weights.meaning > 0 else {}
     near = _best(cosines)
     positions = sorted(ranks.keys() | near.keys(), key=ids.__getitem__)
@@ -240,11 +240,12 @@ def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
     the index.
     """
     stems = [*dict.fromkeys(term.stem for term in query_terms(query, tx.tokenize))]
-    counted = [Counter(_stems(tx, text)) for text in texts]
-    lengths = [counts.total() for counts in counted]
+    term_counts = [Counter(_stems(tx, text)) for text in texts]
+    lengths = [counts.total() for counts in term_counts]
     mean = sum(lengths) / max(1, len(lengths))
     rows = [
-        pack_tf([counts[stem] for stem in stems], length, mean) for counts, length in zip(counted, lengths, strict=True)
+        pack_tf([counts[stem] for stem in stems], length, mean)
+        for counts, length in zip(term_counts, lengths, strict=True)
     ]
     frequencies = dict(tx.all("kernel.as_of.document_frequencies", _frequency, stems=stems))
     total = tx.context.search_cache.last_ids(tx).doc + len(texts)

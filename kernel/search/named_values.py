@@ -139,17 +139,17 @@ def value_of(query: str) -> Value | None:
         numbers = (year, month, f"{month:02}", day, f"{day:02}", f"{day}th", f"{year}{month:02}{day:02}")
         return Value(_written(text), frozenset(days), words=(*names, *map(str, numbers)))
     text = _plain(text)
-    numbered = _WITH_NUMBER.fullmatch(text)
-    if " " in text and not numbered and not all(any(map(str.isdigit, word)) for word in text.split()):
+    ordinal = _WITH_NUMBER.fullmatch(text)
+    if " " in text and not ordinal and not all(any(map(str.isdigit, word)) for word in text.split()):
         return None
-    name = _BETWEEN_PARTS.sub("", (numbered and numbered[1]) or text).removeprefix("sha256:")
+    name = _BETWEEN_PARTS.sub("", (ordinal and ordinal[1]) or text).removeprefix("sha256:")
     digest = name if DIGEST.fullmatch(name) else ""
     if not any(map(str.isdigit, name)):
         name = name.replace(".", "")
         return Value(_written(name), words=(name,), number="") if name.isalpha() else None
     sizes = range(2, len(name) - 1) if not digest and len(name) >= _LEAST_GROUPED else ()
     pieces = (piece for size in sizes for piece in (name[:size], name[size:]) if piece.isalnum())
-    number = (numbered[1] or numbered[2]).removeprefix("v") if numbered else None
+    number = (ordinal[1] or ordinal[2]).removeprefix("v") if ordinal else None
     at_home = [f"0{name[size:]}" for size in (1, 2, 3)] if text[0] == "+" and len(name) >= _LEAST_PHONE else []
     return Value(_written(name, *at_home), digest=digest, words=(name, *pieces), number=number)
 

@@ -100,10 +100,10 @@ def _query_embeddings(tx: Tx, text: str) -> QueryEmbeddings | None:
     last_text, embeddings = cache.last_embeddings
     if embeddings is not None and last_text == text:
         return embeddings
-    embedded, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
-    if not embedded or embedder is None or not embedded[0].scale:
+    pairs, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
+    if not pairs or embedder is None or not pairs[0].scale:
         return None
-    whole, about = embedded
+    whole, about = pairs
     compared = about if about.scale and embedder.is_foreign([whole.tokens])[0] else whole
     embeddings = QueryEmbeddings(subject, whole, about, compared)
     cache.last_embeddings = text, embeddings

@@ -102,8 +102,8 @@ class Auth:
             return ANONYMOUS_CALLER
         # The cache is keyed by digest, so that no comparison touches the bearer itself.
         digest = hashlib.sha256(header).digest()
-        cached = self._known.get(digest) or self._authenticate(header, digest)
-        return cached.caller
+        entry = self._known.get(digest) or self._authenticate(header, digest)
+        return entry.caller
 
     def caller_of_key(self, id_: str) -> Caller | None:
         """Return the caller of a key that was authenticated before, if the key is still active, and no client's: its
@@ -122,7 +122,7 @@ class Auth:
         return "" if key is None or key.state(utc_now()) != "active" else key.hash
 
     def key_id(self, headers: Headers) -> str:
-        """Return the id of the key, token or session of a request; empty for none and for an invalid one."""
+        """Return the id of the key, token or session of a request; empty if it has no valid credential."""
         header = credentials(headers)
         if header is None:
             session = self.caller_of_key(self.session_key(headers))
@@ -138,11 +138,11 @@ class Auth:
         if scheme.lower() != "bearer" or not bearer:
             return self._anonymous("", "A key is needed: Authorization: Bearer KEY")
         now = utc_now()
-        cached = self._by_key(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._by_token(bearer)
+        entry = self._by_key(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._by_token(bearer)
         if len(self._known) >= _CACHED_CALLERS:
             self._known.clear()
-        self._known[digest] = cached
-        return cached
+        self._known[digest] = entry
+        return entry
 
     def _by_key(self, bearer: str, now: str) -> CachedCaller:
         key = self._keys.get(api_keys.parse(bearer))
@@ -176,7 +176,7 @@ class Auth:
             self._read_keys()
         now = utc_now()
         new_tokens = self._tokens is not None and self._tokens.reload_if_changed()
-        if new_tokens or any(cached.expires and cached.expires <= now for cached in self._known.values()):
+        if new_tokens or any(entry.expires and entry.expires <= now for entry in self._known.values()):
             self._known.clear()
 
     def _file_stamp(self) -> tuple[int, ...]:
@@ -194,13 +194,13 @@ class Auth:
             self._keys, self.required = {}, not self._is_open
             return
         self._keys = {key.id: key for key in keys}
-        lost = not self._stamp and self._had_keys
-        if lost:
+        lost_keys = not self._stamp and self._had_keys
+        if lost_keys:
             _log.error("%s is missing, so every request is refused: `quipu key create` makes a key.", api_keys.FILE)
         if keys and not self._had_keys:
             self._had_keys = True
             self._on_keys()
-        self.required = not self._is_open and (self._always or lost or bool(keys))
+        self.required = not self._is_open and (self._always or lost_keys or bool(keys))
 
 
 def _caller(key: api_keys.Key) -> Caller:

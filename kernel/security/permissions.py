@@ -142,15 +142,15 @@ with_client_name = lru_cache(maxsize=_CACHED_CALLERS)(_with_client_name)
 
 
 class Forbidden(Exception):
-    """A call that the caller's grant does not allow; `needed` is the permission that would, None if none would.
+    """A call that the caller's grant does not allow; `scope` is the permission that would, None if none would.
 
     `remedy` says which key would do, if no permission would.
     """
 
-    def __init__(self, call: str, needed: Permission | None, remedy: str = "") -> None:
-        why = f"is out of reach{remedy and ': '}{remedy}" if needed is None else f"needs the scope {needed.name}"
+    def __init__(self, call: str, scope: Permission | None, remedy: str = "") -> None:
+        why = f"is out of reach{remedy and ': '}{remedy}" if scope is None else f"needs the scope {scope.name}"
         super().__init__(f"{call} {why}")
-        self.needed = needed
+        self.needed = scope
 
 
 class RequiredPermission(NamedTuple):
@@ -175,13 +175,13 @@ _named = msgspec.json.Decoder(_Named).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def required_permission(listed: str | Mapping[str, str] | None) -> RequiredPermission:
+def required_permission(scopes: str | Mapping[str, str] | None) -> RequiredPermission:
     """Return the permission on a tool's row as names: one, or one by action; without any it is `admin`."""
-    if listed is None:
+    if scopes is None:
         return RequiredPermission()
-    if isinstance(listed, str):
-        return RequiredPermission(Permission[listed])
-    actions = {action: Permission[name] for action, name in listed.items()}
+    if isinstance(scopes, str):
+        return RequiredPermission(Permission[scopes])
+    actions = {action: Permission[name] for action, name in scopes.items()}
     return RequiredPermission(max(actions.values()), actions)
 
 
@@ -209,9 +209,9 @@ def check_permission(
         action = max(ours, key=lambda action: actions[action])
     else:
         action = action_of(request)
-    needed = actions.get(action, Permission.admin)
-    if permission < needed:
-        raise Forbidden(f"{name} {action}", needed)
+    scope = actions.get(action, Permission.admin)
+    if permission < scope:
+        raise Forbidden(f"{name} {action}", scope)
 
 
 def _named_actions(arguments: RawJson) -> list[str]:

@@ -56,7 +56,7 @@ class Authenticator(Protocol):
     required: bool  # whether requests need a key
 
     def key_id(self, headers: dict[bytes, bytes], /) -> str:
-        """Return the id of the key of a request, however it comes; empty for none and for an invalid one."""
+        """Return the id of the key of a request, however it comes; empty for a missing or invalid key."""
         ...
 
 

@@ -118,10 +118,10 @@ def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> Stor
     return _configured(base_context(config.model), config, dialects)
 
 
-def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
+def _configured(store_context: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
-    context = shared._replace(
+    context = store_context._replace(
         settings=values,
         data=config.home.absolute(),
         call_limits=config.limits.engine,
@@ -167,10 +167,10 @@ def places(read: Sequence[str], write: Sequence[str]) -> Places:
 
 def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:
     """Opens the data directory, migrates its file and starts the store; raises Fault."""
-    served = select_dialects(config.dialects) if dialects is None else dialects
-    shared = context_of(config, served)
-    store, stored = _opened(config, shared, served)
-    offered_dialects = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
+    served_dialects = select_dialects(config.dialects) if dialects is None else dialects
+    store_context = context_of(config, served_dialects)
+    store, state = _opened(config, store_context, served_dialects)
+    offered_dialects = tuple(with_configured_choices(dialect, store_context.settings) for dialect in served_dialects)
     metrics = tracing = None
     if config.metrics:
         from kernel.observe.metrics import MetricsRegistry  # a start without metrics does not need it
@@ -184,7 +184,7 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     if config.log_calls or config.log_slow:
         observers.append(partial(logs.observe, slow_seconds=0.0 if config.log_calls else config.log_slow / 1000))
     dispatch = Dispatch(store, offered_dialects, observers)
-    return Kernel(config, store, dispatch, *stored, metrics, tracing)
+    return Kernel(config, store, dispatch, *state, metrics, tracing)
 
 
 def open_tenant(kernel: Kernel, name: str) -> Kernel:
@@ -194,13 +194,13 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
     a search first needs them.
     """
     config = kernel.config._replace(tenant=name)
-    shared = kernel.store.context
-    cache = SearchCache(VectorIndex(lambda: shared.search_cache.vectors.sketcher))
+    store_context = kernel.store.context
+    cache = SearchCache(VectorIndex(lambda: store_context.search_cache.vectors.sketcher))
     dialects = kernel.dispatch.dialects
-    own = _configured(shared._replace(search_cache=cache), config, dialects)
-    store, stored = _opened(config, own, dialects, kernel.store.pools)
+    own = _configured(store_context._replace(search_cache=cache), config, dialects)
+    store, state = _opened(config, own, dialects, kernel.store.pools)
     cache.warming, cache.load_later = True, partial(store.read_later, load_all_vectors)
-    return Kernel(config, store, kernel.dispatch.over(store), *stored)
+    return Kernel(config, store, kernel.dispatch.over(store), *state)
 
 
 def tenant_bounds(kernel: Kernel) -> Bounds:
@@ -210,18 +210,18 @@ def tenant_bounds(kernel: Kernel) -> Bounds:
 
 
 def _opened(
-    config: Config, shared: StoreContext, dialects: tuple[Dialect, ...], pools: Pools | None = None
+    config: Config, store_context: StoreContext, dialects: tuple[Dialect, ...], pools: Pools | None = None
 ) -> tuple[Store, Stored]:
     database: Database
     most_bytes = config.tenant_megabytes << 20
     if config.store:
-        database, stored = open_shared_store(config, shared)
+        database, state = open_shared_store(config, store_context)
     elif config.follow:
-        database, stored = open_replica(config, shared, read_stored)
+        database, state = open_replica(config, store_context, read_stored)
     else:
         mapped_from = 0 if pools is None else _MAPPED_BYTES
-        file = SqliteDatabase(config.file, shared, durable=config.durable, mapped_from=mapped_from)
-        access, stored = open_data(config, shared, file, has_data=pools is not None)
+        file = SqliteDatabase(config.file, store_context, durable=config.durable, mapped_from=mapped_from)
+        access, state = open_data(config, store_context, file, has_data=pools is not None)
         database, file.release = file, access.close
     store = Store(
         database,
@@ -244,34 +244,34 @@ def _opened(
             work = catch_faults(store.read_sync, dialect.files.recover, CallContext(dialect.name))
             if work is not None and not isinstance(work, Fault):
                 store.write_later(work, CallContext(dialect.name))
-    return store, stored
+    return store, state
 
 
-def prepare_data(config: Config, shared: StoreContext) -> Stored:
+def prepare_data(config: Config, store_context: StoreContext) -> Stored:
     """Creates the data directory, private to the user, and migrates its file."""
-    access, stored = open_data(config, shared)
+    access, state = open_data(config, store_context)
     access.close()
-    return stored
+    return state
 
 
 def open_data(
-    config: Config, shared: StoreContext, database: SqliteDatabase | None = None, *, has_data: bool = False
+    config: Config, store_context: StoreContext, database: SqliteDatabase | None = None, *, has_data: bool = False
 ) -> tuple[DataAccess, Stored]:
     """Return `prepare_data`, and the right to use the data until it is closed, for a process that may have the data
     directory already. A `database` that needs nothing keeps the connection that has looked.
     """
     refuse_replica(config.data)
     if config.store:
-        return DataAccess(config.data, config.home), prepare_tenant(config, shared)
+        return DataAccess(config.data, config.home), prepare_tenant(config, store_context)
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home, has_data=has_data)))
             # The file of the main tenant is opened for writing at the start, so that a folder that refuses it is told.
             ready = None if database is None or not has_data else catch_faults(_ready, config, database)
-            stored = ready if isinstance(ready, Stored) else _prepared(config, shared)
+            state = ready if isinstance(ready, Stored) else _prepared(config, store_context)
             if access.share():
                 stack.pop_all()
-                return access, stored._replace(unclean=access.unclean)
+                return access, state._replace(unclean=access.unclean)
 
 
 def _ready(config: Config, database: SqliteDatabase) -> Stored | None:
@@ -281,18 +281,18 @@ def _ready(config: Config, database: SqliteDatabase) -> Stored | None:
     with ExitStack() as stack:
         db = stack.enter_context(closing(database.reader()))
         is_current = db.pragma("journal_mode") == "wal" and not pending_migrations(db)
-        stored = db.read(CallContext(), read_stored) if is_current else None
-        if stored is None or api_keys.needed(config.data) > stored.had_keys:
+        state = db.read(CallContext(), read_stored) if is_current else None
+        if state is None or api_keys.needed(config.data) > state.had_keys:
             return None
         stack.pop_all()
         database.keep(db)
-        return stored
+        return state
 
 
-def _prepared(config: Config, shared: StoreContext) -> Stored:
+def _prepared(config: Config, store_context: StoreContext) -> Stored:
     try:
         config.file.touch(mode=0o600, exist_ok=True)
-        outcome = catch_faults(_migrate, config, shared)
+        outcome = catch_faults(_migrate, config, store_context)
         fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
@@ -308,26 +308,26 @@ def require_database(config: Config) -> None:
         raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
 
 
-def folders_of(config: Config, shared: StoreContext) -> list[Folder]:
+def folders_of(config: Config, store_context: StoreContext) -> list[Folder]:
     return [
         Folder(dialect.name, *folder)
         for dialect in DIALECTS
         if dialect.files.folders is not None
-        for folder in dialect.files.folders(shared.settings, config.home.absolute())
+        for folder in dialect.files.folders(store_context.settings, config.home.absolute())
     ]
 
 
 def back_up_all(config: Config, target: Path, progress: OnProgress | None = None) -> Manifest:
     """Copies everything of every tenant into a new folder, while servers read and write it; raises Fault."""
-    others = [name for name in other_tenants(config.data) if config._replace(tenant=name).file.exists()]
+    other_names = [name for name in other_tenants(config.data) if config._replace(tenant=name).file.exists()]
     settings = {name: text for name, text in sorted(config.environment.items()) if name.startswith(SETTING_PREFIXES)}
     with ExitStack() as stack:
         tenants: list[Tenant] = []
-        for name in (MAIN, *others):
+        for name in (MAIN, *other_names):
             own = config._replace(tenant=name, model=None)
-            shared = context_of(own)
+            store_context = context_of(own)
             stack.enter_context(closing(open_shared(own)))
-            tenants.append(Tenant(name, own.file, shared, folders_of(own, shared)))
+            tenants.append(Tenant(name, own.file, store_context, folders_of(own, store_context)))
         return backup_all(config.data, tenants, settings, target, progress)
 
 
@@ -357,12 +357,12 @@ def had_keys(config: Config) -> bool:
         db.close()
 
 
-def _migrate(config: Config, shared: StoreContext) -> Stored:
-    needed = api_keys.needed(config.data)
-    db = Connection(config.file, shared, readonly=False)
+def _migrate(config: Config, store_context: StoreContext) -> Stored:
+    needs_keys = api_keys.needed(config.data)
+    db = Connection(config.file, store_context, readonly=False)
     try:
         copy_before_migration(db, config.home)
         migrate(db)
-        return settled(db, needed)
+        return settled(db, needs_keys)
     finally:
         db.close()

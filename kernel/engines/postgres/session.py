@@ -195,9 +195,9 @@ class Together:
 
     def add(self, text: str, values: Sequence[Any] = (), *, prepare: bool = True) -> Sent:
         """Return a statement that is sent with the next that is run."""
-        sent = Sent(self, text, values, prepare=prepare)
-        self._waiting.append(sent)
-        return sent
+        statement = Sent(self, text, values, prepare=prepare)
+        self._waiting.append(statement)
+        return statement
 
     def run(self) -> None:
         """Runs everything that waits, in one round trip; raises Fault."""
@@ -211,20 +211,22 @@ class Together:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        for sent in waiting:
-            sent.left = True
+        for statement in waiting:
+            statement.left = True
         with timed(self._session.held):
-            outcomes = run_together(self._session.held, [(sent.text, sent.values, sent.prepare) for sent in waiting])
-        for sent, (rows, status, count) in zip(waiting, outcomes, strict=True):
-            sent.rows, sent.status = rows, status
+            outcomes = run_together(
+                self._session.held, [(statement.text, statement.values, statement.prepare) for statement in waiting]
+            )
+        for statement, (rows, status, count) in zip(waiting, outcomes, strict=True):
+            statement.rows, statement.status = rows, status
             self.count = 0 if status.startswith("SELECT") else count
             self.total += self.count
 
     def has_changes(self) -> bool:
-        return any(sent.text.startswith(_CHANGES) for sent in self._waiting)
+        return any(statement.text.startswith(_CHANGES) for statement in self._waiting)
 
-    def waits_after(self, sent: Sent) -> bool:
-        return bool(self._waiting) and self._waiting[-1] is not sent
+    def waits_after(self, statement: Sent) -> bool:
+        return bool(self._waiting) and self._waiting[-1] is not statement
 
     def drop(self, since: Sent | None = None) -> None:
         """Forgets what waits: all, or this statement and those after it."""

@@ -57,14 +57,14 @@ class _Transition(NamedTuple):
     """A transition on a word, from the state `source` (-1 is the start) to `target`.
 
     It applies while `source` was reached at most `max_distance` words ago. A transition to the end of a rule has the
-    rule's name, and `excluded` words that must not follow.
+    rule's name, and `exclusions` words that must not follow.
     """
 
     source: int
     max_distance: int
     target: int
     rule: str
-    excluded: frozenset[str]
+    exclusions: frozenset[str]
 
 
 class _Automaton(NamedTuple):
@@ -135,17 +135,17 @@ def _run(words: Sequence[str]) -> str:
             distance += _SENTENCE_DISTANCE - 1
             continue
         position = number + distance
-        for source, max_distance, target, rule, excluded in _AUTOMATON.transitions[word]:
+        for source, max_distance, target, rule, exclusions in _AUTOMATON.transitions[word]:
             if source < 0 or 0 < position - positions[source] <= max_distance:
-                if rule and not _in_other_context(words[number + 1 : number + 3], excluded):
+                if rule and not _in_other_context(words[number + 1 : number + 3], exclusions):
                     return rule
                 positions[target] = position
     return ""
 
 
-def _in_other_context(following: Sequence[str], excluded: frozenset[str]) -> bool:
+def _in_other_context(following: Sequence[str], exclusions: frozenset[str]) -> bool:
     """Return whether the next words refer to another text, as in "the instructions in the readme"."""
-    return len(following) > 1 and following[0] in excluded and following[1] not in _SELF_REFERENCE
+    return len(following) > 1 and following[0] in exclusions and following[1] not in _SELF_REFERENCE
 
 
 def _compile() -> _Automaton:
@@ -159,14 +159,14 @@ def _compile() -> _Automaton:
     state = 0
     for rule, pattern in _RULES:
         pattern, _, unless = pattern.partition(" - ")
-        excluded = frozenset(WORD_CLASSES[unless].split()) if unless else frozenset[str]()
+        exclusions = frozenset(WORD_CLASSES[unless].split()) if unless else frozenset[str]()
         names, gaps = pattern.split()[::2], [0, *map(int, pattern.split()[1::2])]
         assert not set(names).isdisjoint(_RARE_CLASSES.split())  # or the rule would never be tried
         needs.append(sum(1 << numbers[name] for name in set(names)))
         for number, name in enumerate(names):
-            accepted = rule if number == len(names) - 1 else ""
+            final_rule = rule if number == len(names) - 1 else ""
             source = state - 1 if number else -1
-            transition = _Transition(source, gaps[number] + 1, state, accepted, excluded)
+            transition = _Transition(source, gaps[number] + 1, state, final_rule, exclusions)
             state += 1
             for word in WORD_CLASSES[name].split():
                 transitions.setdefault(word, []).append(transition)

@@ -104,10 +104,10 @@ def _number(pool: Pool, tenant: str, *, new: bool) -> int:
             return row[0]
         if not new:
             raise Fault("not_found", _REMOVED)
-        added = run(db, "engine.directory.add", tenant=tenant).fetchone()
-        (number,) = added or run(db, "engine.directory.number", tenant=tenant).fetchone()
+        row = run(db, "engine.directory.add", tenant=tenant).fetchone()
+        (number,) = row or run(db, "engine.directory.number", tenant=tenant).fetchone()
         db.execute(f"SET LOCAL quipu.tenant = '{int(number)}'")
-        if added:
+        if row:
             db.execute(_SEEDS.read_text(encoding="utf-8"), prepare=False)
             run(db, "engine.directory.keep_ids")
         return number
