@@ -19,6 +19,7 @@ from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules, nam
 pytestmark = [pytest.mark.slow, pytest.mark.rules]
 
 MOST_FIELDS = 15
+MOST_UNTESTED = 40  # modules that only the tests of other folders reach, such as those of the server's processes
 _WHOLE = {"test_architecture", "test_kernel_proper"}  # tests of the whole tree
 KERNEL = [name for name in names() if name.startswith("kernel")]
 SPEAKING_SQL = {
@@ -329,6 +330,15 @@ def modules_of(file: Path) -> set[str]:
     path = dotted(file).removeprefix("tests.unit.").replace("test_", "")
     name = path if path.startswith("handlers.") else f"kernel.{path}"
     return {module for module in names() if name == module or name.startswith(f"{module}_")}
+
+
+def test_few_modules_of_the_kernel_have_no_unit_test_of_their_name() -> None:
+    """`tests/unit/store/test_queue_limits.py` is a test of the module with the longest name that it begins with."""
+    tests = (file for file in (ROOT / "tests" / "unit").rglob("test_*.py") if file.stem not in _WHOLE)
+    tested = {max(modules_of(file), key=len, default="") for file in tests}
+    packages = {name for name in KERNEL if path(name).name == "__init__.py"}
+    untested = sorted({*KERNEL} - tested - packages - {"kernel.__main__"})
+    assert len(untested) <= MOST_UNTESTED, untested
 
 
 def test_statements_are_known_to_this_test() -> None:
