@@ -188,7 +188,7 @@ def _archive_others(tx: Tx, db: str, record: Record) -> int:
 
 
 def _keep_update(tx: Tx, space: str, before: str, row: _Row, reason: str | None = None) -> None:
-    writer = ("brain", *tx.call_context.writer[1:])
+    writer = ("brain", *tx.writer[1:])
     history.append(tx, space, row.id, "updated", before=before, after=row.text, reason=reason, by=writer)
     if row.source is not None:
         index.put(tx, space, row.id, row.source.text, scope=row.source.scope, words=row.source.words)
@@ -248,7 +248,7 @@ def _here(tx: Tx, kind: str, db: str, ids: Sequence[str]) -> dict[str, _Known]:
 
 def _add(tx: Tx, db: str, record_rows: Sequence[tuple[Record, _Row]]) -> None:
     insert_new(tx, db, [row.row for _, row in record_rows])
-    writer = ("brain", *tx.call_context.writer[1:])
+    writer = ("brain", *tx.writer[1:])
     for record, row in record_rows:
         created_at = record.created_at or tx.now
         _append_history(tx, f"brain:{db}", row, record, created_at, writer)

@@ -12,7 +12,8 @@ from handlers.console.printing import Style, printed
 from kernel.calls.dispatch import IDEMPOTENCY_KEY, with_idempotency_key
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.limits import Headers, Limits, Refusal, excess
+from kernel.core.limits import Headers, Limits, Refusal
+from kernel.core.text import excess
 from kernel.http.edge import (
     AccessControl,
     HttpResponse,

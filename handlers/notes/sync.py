@@ -85,7 +85,8 @@ def check_for_common(tx: Tx, request: object) -> FileChanges | None:
     places = [name.partition(":")[0] for name in (*spaces, *getattr(request, "ids", ()))]
     if (dialects and SPACE not in dialects) or (places and SPACE not in places):
         return None
-    return _find_changes(tx, projects(tx), skipping=True)
+    owners = [project for project in projects(tx) if not _is_missing(project.root)]
+    return _find_changes(tx, owners, skipping=True)
 
 
 def check_all(tx: Tx, request: object) -> FileChanges | None:
@@ -133,7 +134,7 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], stored_rows: Mapping
 def record(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
     """Updates row, index and history for one file that was just written; `before` is its previous text."""
     memory = note_file.parse_file(path, file)
-    _put(tx, space(project), path, memory, index.Origin(tx.call_context.writer, memory.created, tx.now))
+    _put(tx, space(project), path, memory, index.Origin(tx.writer, memory.created, tx.now))
     history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
     keep_row(tx, project, path, file)
 
@@ -252,6 +253,17 @@ def found_no_change(database: str, root: Path, start: float) -> None:
     seconds = clock() - start
     if seconds >= _SHARED_FROM:
         _clean_until[database, root] = start + min(_SHARED_MOST, _SHARE * seconds)
+
+
+def _is_missing(root: Path) -> bool:
+    """Return whether a folder does not exist, as that in the data directory before the first note."""
+    try:
+        root.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:  # the scan reports it
+        pass
+    return False
 
 
 def _scan_or_skip(project: Project, *, alone: bool) -> Scan | None:

@@ -1,8 +1,5 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
-import msgspec
-from msgspec import Struct
-
 from handlers.paths.memories import (
     CURATING,
     RESOURCES,
@@ -12,37 +9,15 @@ from handlers.paths.memories import (
     complete,
     compose,
     curate,
+    fail,
     past_sources,
+    reply,
     sources,
     sources_of,
 )
 from kernel.calls.dialect import Dialect, Memories, Offers
-from kernel.calls.tools import Reply, Tool, lazily
-from kernel.core.errors import Fault
-from kernel.core.text import json_bytes, yaml_block
+from kernel.calls.tools import lazily
 from kernel.store.history import Past
-
-_LABELS = {
-    "not_found": "MEMORY_NOT_FOUND",
-    "conflict": "MEMORY_ALREADY_EXISTS",
-    "busy": "MEMORY_STORAGE_ERROR",
-    "disabled": "MEMORY_STORAGE_ERROR",
-    "storage": "MEMORY_STORAGE_ERROR",
-    "internal": "MEMORY_STORAGE_ERROR",
-}
-
-
-def reply(tool: Tool, result: Struct) -> Reply:
-    """Return the result as a YAML mapping, keys in the contract's order, and the same as JSON."""
-    return Reply(yaml_block(msgspec.to_builtins(result)).encode(), "application/yaml", None, json_bytes(result))
-
-
-def fail(fault: Fault) -> Reply:
-    """Return the contract's error mapping: status, error_code, message."""
-    label = fault.label or _LABELS.get(fault.code, "INVALID_ARGS")
-    pairs = {"status": "error", "error_code": label, "message": fault.message}
-    return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
-
 
 DIALECT = Dialect(
     name=SPACE,

@@ -65,7 +65,7 @@ def _take(tx: Tx, record: Record) -> bool | str:
         outcome = before != record.text and outcome_of_change(tx, SPACE, path, record.text)
     if tx.readonly or outcome not in {True, UPDATED}:
         return outcome
-    at, writer, origin = tx.now, (SPACE, *tx.call_context.writer[1:]), None
+    at, writer, origin = tx.now, (SPACE, *tx.writer[1:]), None
     if before is None:
         at, operation = record.created_at or tx.now, "created"
         origin = index.Origin(writer, at, record.updated_at or at)

@@ -1,11 +1,12 @@
-"""The tools of `paths`: memories under unique paths."""
+"""The tools of `paths`: memories under unique paths, and their answers."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from msgspec import UNSET, UnsetType
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from handlers.paths.schemas import (
     MAX_PATH,
@@ -32,6 +33,7 @@ from kernel.calls.tools import (
     Hooks,
     InputRequired,
     Interaction,
+    Reply,
     Resource,
     ResourceContents,
     Resources,
@@ -44,7 +46,7 @@ from kernel.calls.tools import (
 )
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import did_you_mean
+from kernel.core.text import did_you_mean, json_bytes, yaml_block
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
 from kernel.search import index
@@ -66,6 +68,28 @@ _NOT_IN_PATHS = regex(r"[^\w./-]+")
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
 INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+
+
+_LABELS = {
+    "not_found": "MEMORY_NOT_FOUND",
+    "conflict": "MEMORY_ALREADY_EXISTS",
+    "busy": "MEMORY_STORAGE_ERROR",
+    "disabled": "MEMORY_STORAGE_ERROR",
+    "storage": "MEMORY_STORAGE_ERROR",
+    "internal": "MEMORY_STORAGE_ERROR",
+}
+
+
+def reply(tool: Tool, result: Struct) -> Reply:
+    """Return the result as a YAML mapping, keys in the contract's order, and the same as JSON."""
+    return Reply(yaml_block(msgspec.to_builtins(result)).encode(), "application/yaml", None, json_bytes(result))
+
+
+def fail(fault: Fault) -> Reply:
+    """Return the contract's error mapping: status, error_code, message."""
+    label = fault.label or _LABELS.get(fault.code, "INVALID_ARGS")
+    pairs = {"status": "error", "error_code": label, "message": fault.message}
+    return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
 
 
 class _Content(NamedTuple):

@@ -120,7 +120,7 @@ def _add(tx: Tx, record: Record, number: str) -> None:
         GUIDELINE,
         number,
         normal_name(record.title),
-        origin=index.Origin(("scopes", *tx.call_context.writer[1:]), created_at, record.updated_at or created_at),
+        origin=index.Origin(("scopes", *tx.writer[1:]), created_at, record.updated_at or created_at),
         scope_type=GLOBAL if project is None else "project",
         scope_id=project,
         category=record.category or None,

@@ -64,7 +64,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     earlier = _earlier(tx, records, new)
     outcomes = [new[at] and _outcome(record, earlier.get(at)) for at, record in enumerate(records)]
     if not tx.readonly:
-        writer = (memories.SPACE, *tx.call_context.writer[1:])
+        writer = (memories.SPACE, *tx.writer[1:])
         for at, record in enumerate(records):
             if outcomes[at] == UPDATED:
                 removal.delete(tx, earlier[at].id, _REPLACED, is_final=False)

@@ -184,7 +184,7 @@ def _source(row: MemoryRow) -> IndexSource:
 
 def keep_deleted(tx: Tx, memories: Sequence[Deleted], action: str) -> None:
     """Notes which of these memories an import brought, so that another import leaves them out."""
-    writer = tx.call_context.writer
+    writer = tx.writer
     for memory in memories:
         if _IMPORTED in memory.metadata:
             event = (DELETED_SPACE, deleted_key(memory.session_id, memory.hash), action, None, None, None, *writer)

@@ -9,11 +9,11 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from copy import copy
 from datetime import timedelta
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -28,7 +28,7 @@ from kernel.engines.sqlite.errors import as_fault
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Grant, check_permission, required_permission
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.long_work import CALL_SLICE_SECONDS, MORE, Progress, Slices, Unfinished, is_steps, with_progress
+from kernel.store.long_work import CALL_SLICE_SECONDS, MORE, Progress, Slices, Steps, Unfinished, with_progress
 from kernel.store.queue import Deliver, Job, Merge, Work, current_stages
 from kernel.store.store import Store
 from kernel.store.transaction import Target, Tx
@@ -185,8 +185,8 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
     def work(tx: Tx) -> Answer | Unfinished:
         nonlocal slices
         result = slices(tx) if slices else handler(tx, *arguments)
-        if is_steps(result):
-            slices = Slices(result, seconds=CALL_SLICE_SECONDS)
+        if isinstance(result, Generator):  # steps of work that is still to be done
+            slices = Slices(cast("Steps[Result]", result), seconds=CALL_SLICE_SECONDS)
             result = slices(tx)
         if result is MORE or isinstance(result, InputRequired):
             return result

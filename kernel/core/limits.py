@@ -1,6 +1,6 @@
 """Limits on requests as data, and the checks that the HTTP and MCP edges run before they parse."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,9 +16,6 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 BYTES_PER_SECOND = 65536  # the slowest transfer of a body or answer, after a fixed time
 PREFIX = "QUIPU_LIMIT_"
 MISDIRECTED = 421  # the status for a Host header that is not ours
-_SQUARE = bytes.maketrans(b"{}", b"[]")
-_PIECE_BYTES = 65536  # of JSON text that is split at its quotes at once
-_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _AUTHORITY = regex(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
 _ORIGIN = regex(r"(https?)://(.+)")
 # Headers that RFC 9110 allows once; more than one lets two readers of a request disagree on it.
@@ -193,39 +190,6 @@ def accepts(headers: Headers, media: bytes) -> bool:
     accept = headers.get(b"accept", b"*/*").lower().split(b",")
     types = {part.partition(b";")[0].strip() for part in accept}
     return not types.isdisjoint((media, media.partition(b"/")[0] + b"/*", b"*/*"))
-
-
-def excess(body: bytes, limits: Limits) -> str:
-    """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
-    if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
-        return ""
-    values, open_brackets = 1, bytearray()
-    for part in _outside_strings(body):
-        brackets = part.translate(_SQUARE, _NOT_BRACKETS)
-        values += part.count(b",") + brackets.count(b"[")
-        if values > limits.values:
-            return "too many values"
-        open_brackets += brackets
-    for _ in range(limits.depth):
-        if not open_brackets:
-            return ""
-        open_brackets = open_brackets.replace(b"[]", b"")  # removes the innermost level, and only that
-    return "nested too deeply" if open_brackets else ""
-
-
-def _outside_strings(body: bytes) -> Iterator[bytes]:
-    """Yield the parts of JSON text outside strings; split piece by piece, so that many quotes do not make one huge
-    list.
-    """
-    at, quotes = 0, 0
-    while at < len(body):
-        end = at + _PIECE_BYTES
-        while body[end - 1 : end] == b"\\":
-            end += 1
-        parts = body[at:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        yield b"".join(parts[quotes % 2 :: 2])
-        quotes += len(parts) - 1
-        at = end
 
 
 async def read_body(receive: "Receive", limit: int) -> bytes | None:

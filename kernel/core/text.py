@@ -5,11 +5,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
 from kernel.core.lazy_regex import regex
+
+if TYPE_CHECKING:
+    from kernel.core.limits import Limits
 
 RawJson = bytes | bytearray | memoryview | msgspec.Raw
 T = TypeVar("T")
@@ -45,7 +48,10 @@ _LONGEST_RESERVED = 5
 _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
 
 # `Encoder.encode` of msgspec 0.22 ends the process if its buffer cannot grow; `encode_into` raises MemoryError.
-_encode_into = msgspec.json.Encoder().encode_into
+encode_json_into = msgspec.json.Encoder().encode_into
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_PIECE_BYTES = 65536  # of JSON text that is split at its quotes at once
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _LARGE_JSON = 16_384
 
 _BRACKETS = regex(r"[,\[\]{}:?]")
@@ -88,15 +94,48 @@ def json_decoder(kind: type[T], *, strict: bool = True) -> Callable[[RawJson], T
     return decode_json
 
 
+def excess(body: bytes, limits: "Limits") -> str:
+    """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
+    if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
+        return ""
+    values, open_brackets = 1, bytearray()
+    for part in _outside_strings(body):
+        brackets = part.translate(_SQUARE, _NOT_BRACKETS)
+        values += part.count(b",") + brackets.count(b"[")
+        if values > limits.values:
+            return "too many values"
+        open_brackets += brackets
+    for _ in range(limits.depth):
+        if not open_brackets:
+            return ""
+        open_brackets = open_brackets.replace(b"[]", b"")  # removes the innermost level, and only that
+    return "nested too deeply" if open_brackets else ""
+
+
+def _outside_strings(body: bytes) -> Iterator[bytes]:
+    """Yield the parts of JSON text outside strings; split piece by piece, so that many quotes do not make one huge
+    list.
+    """
+    at, quotes = 0, 0
+    while at < len(body):
+        end = at + _PIECE_BYTES
+        while body[end - 1 : end] == b"\\":
+            end += 1
+        parts = body[at:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        yield b"".join(parts[quotes % 2 :: 2])
+        quotes += len(parts) - 1
+        at = end
+
+
 def json_bytes(value: Any) -> bytes:
     buffer = bytearray()
-    _encode_into(value, buffer)
+    encode_json_into(value, buffer)
     return bytes(buffer)
 
 
 def json_text(value: Any) -> str:
     buffer = bytearray()
-    _encode_into(value, buffer)
+    encode_json_into(value, buffer)
     return buffer.decode()
 
 

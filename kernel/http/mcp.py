@@ -177,7 +177,9 @@ class Endpoint:
             inbound = over_http(envelope, id_, era, version, raw, headers, service.routes)
         except ProtocolError as error:
             return self._refusal(error, id_, headers)
-        caller = with_idempotency_key(with_client_name(caller, inbound.actor), headers.get(IDEMPOTENCY_KEY))
+        caller = with_client_name(caller, inbound.actor)
+        if IDEMPOTENCY_KEY in headers:
+            caller = with_idempotency_key(caller, headers[IDEMPOTENCY_KEY])
         inbound.caller, inbound.dispatch = caller, dispatch
         return service, inbound
 

@@ -23,8 +23,8 @@ from kernel.calls.dispatch import (
 from kernel.calls.tools import InputRequired, Interaction, Reply, Request
 from kernel.core.errors import HTTP_STATUS, Fault
 from kernel.core.ids import new_id
-from kernel.core.limits import Header, Headers, Limits, Refusal, excess, refuse, refuse_body
-from kernel.core.text import RawJson, json_bytes, json_decoder
+from kernel.core.limits import Header, Headers, Limits, Refusal, refuse, refuse_body
+from kernel.core.text import RawJson, excess, json_bytes, json_decoder
 from kernel.http.edge import (
     CLOSE,
     RETRY,

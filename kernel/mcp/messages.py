@@ -16,8 +16,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from kernel.calls.arguments import json_terms
 from kernel.calls.tools import Schema
 from kernel.core.lazy_regex import regex
-from kernel.core.limits import Header, Headers, Limits, excess, repeated
-from kernel.core.text import whole_characters
+from kernel.core.limits import Header, Headers, Limits, repeated
+from kernel.core.text import excess, whole_characters
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
 
 if TYPE_CHECKING:

@@ -141,7 +141,9 @@ class Service:
             interaction = self._elicitation.interaction(inbound, entry.dialect.name, request)
 
         meta = inbound.params.meta
-        caller = with_idempotency_key(inbound.caller, meta and meta.idempotency_key)
+        caller = inbound.caller
+        if meta is not None and meta.idempotency_key is not None:
+            caller = with_idempotency_key(caller, meta.idempotency_key)
         call = Call(entry, arguments, caller, interaction)
         answer = inbound.dispatch.submit(call, partial(self._on_answer, inbound, request, on_done))
         if isinstance(answer, Pending):

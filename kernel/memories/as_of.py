@@ -11,8 +11,7 @@ from kernel.search import quarantine, rerank
 from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.documents import END_OF_TIME, Document, Within, matching_partitions
 from kernel.search.extra_terms import indexed_words, query_terms
-from kernel.search.fusion import Weights
-from kernel.search.hits import Candidates, Reading
+from kernel.search.fusion import Candidates, Reading, Weights
 from kernel.search.lexical import Ranks, information, knows_word, word_starts
 from kernel.search.named_values import named_values, value_of
 from kernel.search.quarantine import Suspect

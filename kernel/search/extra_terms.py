@@ -3,6 +3,9 @@
 FTS5's unicode61 takes letters and digits only. So it keeps `getUserById` whole, drops emoji, and cuts words of Hindi or
 Thai at each vowel sign. The words it misses are indexed beside the text, in letters of private use if it takes no
 others.
+
+A request seldom shares a word with the standing instruction that bears on it, such as "Always answer in German", so
+search by likeness alone passes it over: instructions are marked when they are written, and lifted for requests.
 """
 
 import unicodedata
@@ -14,11 +17,27 @@ from msgspec.structs import replace
 from kernel.core.lazy_regex import regex
 from kernel.core.text import distinct_words
 from kernel.search import word_forms
-from kernel.search.instructions import MARK, is_instruction
 from kernel.search.named_values import named_values, value_of
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.word_forms import private
 
+MARK = "\U000f0002"  # beside the text of an instruction: of private use, a letter for unicode61
+_INSTRUCTION_PARTS = (
+    "ever ",
+    "lways ",
+    " ask",
+    "now on",
+    "time you ",
+    "future",
+    "going forward",
+)  # each instruction has one
+_INSTRUCTION = regex(
+    r"(?<![^\s\"'(])(?:(?:i|we) ask(?: you)?\b|from now on\b|going forward,|(?:whenever|every time|each time) you "
+    r"|in (?:the )?future,)"
+    r"|(?<![^.!?:;\n] )(?<!\S)(?:please )?(?:always|never|don'?t ever|do not ever) "
+    r"(?!(?:i|we|he|she|they|it|the|been|had|was|here|there)\b)"
+)
+_INSTRUCTION_STEP, _LONGEST_INSTRUCTION = 1024, 64  # characters; more than an instruction has with what follows it
 _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured
 _MAX_QUERY_PARTS = 2000  # of names in a query; not measured
 _MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
@@ -94,6 +113,23 @@ def _completed(text: str, beside: str) -> str:
     further = " ".join(dict.fromkeys((*name_parts(text), *name_parts(beside), *_missed(text), *_missed(beside))))
     words = beside if beside.endswith(further) else f"{beside} {further}".lstrip()
     return f"{words} {stems}".strip()
+
+
+def is_instruction(text: str) -> bool:
+    """Return whether a text says how to answer or to work from now on, in English."""
+    folded = text.lower()
+    return any(_begins_in(folded, at) for at in range(0, len(folded), _INSTRUCTION_STEP))
+
+
+def _begins_in(text: str, at: int) -> bool:
+    """Return whether an instruction begins in a step of a text: while all of a long text is searched, no other thread
+    runs.
+    """
+    end = at + _INSTRUCTION_STEP + _LONGEST_INSTRUCTION
+    if not any(map(text[at:end].__contains__, _INSTRUCTION_PARTS)):
+        return False
+    match = _INSTRUCTION.search(text, at, end)
+    return match is not None and match.start() < at + _INSTRUCTION_STEP
 
 
 def name_parts(text: str) -> Iterator[str]:

@@ -40,9 +40,19 @@ from kernel.search.equivalence import (
     share_half,
 )
 from kernel.search.extra_terms import character_pairs, indexed_words
-from kernel.search.fusion import Parts, Scored, Verdict, Weights, fuse, least, verdict
-from kernel.search.hits import Candidates, Hit, Reading, candidates
-from kernel.search.instructions import asks_for_work
+from kernel.search.fusion import (
+    Candidates,
+    Hit,
+    Parts,
+    Reading,
+    Scored,
+    Verdict,
+    Weights,
+    candidates,
+    fuse,
+    least,
+    verdict,
+)
 from kernel.search.lexical import (
     bm25_search,
     bm25_search_all,
@@ -56,7 +66,7 @@ from kernel.search.lexical import (
 )
 from kernel.search.named_values import NamedValues, named_values, periods
 from kernel.search.quarantine import Suspect, is_quarantining
-from kernel.search.query import quote
+from kernel.search.query import asks_for_work, quote
 from kernel.search.rerank import Passing, Ranking, rerank
 from kernel.search.subjects import Subjects, seems_to_contradict
 from kernel.search.vectors import (
@@ -220,7 +230,7 @@ def put(
     `words`, such as tags, are indexed for lexical search and do not affect the vector. `origin` is that of a text which
     was not written by the current call, or not now.
     """
-    writer, created_at, at = origin or Origin(tx.call_context.writer, "", tx.now)
+    writer, created_at, at = origin or Origin(tx.writer, "", tx.now)
     item = _Put(space, key, scope, text, indexed_words(text, words), *writer, created_at, at)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from kernel.search.bm25 import bm25
 from kernel.search.cache import Reached, SearchCache
 from kernel.search.documents import PartitionSet
-from kernel.search.extra_terms import indexed_words, pair_terms, query_terms
-from kernel.search.instructions import MARK
+from kernel.search.extra_terms import MARK, indexed_words, pair_terms, query_terms
 from kernel.search.named_values import value_of
 from kernel.search.query import (
     MAX_WORDS,

@@ -363,3 +363,21 @@ def one_edit_away(word: str) -> set[str]:
     changes = {begin + letter + end[1:] for begin, end in splits if end for letter in letters}
     longer = {begin + letter + end for begin, end in splits for letter in letters}
     return (swaps | shorter | changes | longer) - {word}
+
+
+_AFTER_VERBS = frozenset("a an the my me our us this these some your".split())
+_ASKING = regex(
+    r"(?<![^\W_])(?:(?:should|could|can|shall|how do|how to|let) (?:i|we|you|us)|would|best way|do you think"
+    r"|what do (?:i|we) do|i need|(?:have|take) a look|put together|help (?:me|us))(?![^\W_])"
+)
+
+
+def is_order(question: str) -> bool:
+    """Return whether a question begins with a verb, as in "Write a letter"."""
+    words = question.lower().split(maxsplit=2)
+    return len(words) > 1 and words[0] not in STOP_WORDS and words[1] in _AFTER_VERBS
+
+
+def asks_for_work(question: str) -> bool:
+    """Return whether a question asks for something to be done or advised rather than for a fact, in English."""
+    return is_order(question) or _ASKING.search(question.lower()) is not None

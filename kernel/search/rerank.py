@@ -12,8 +12,16 @@ from typing import Any, NamedTuple
 from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
 from kernel.search.documents import seen_among
-from kernel.search.fusion import Fused, Turns, Weights, fuse_candidates, preliminary_order, turns_of
-from kernel.search.hits import Candidates, positions
+from kernel.search.fusion import (
+    Candidates,
+    Fused,
+    Turns,
+    Weights,
+    fuse_candidates,
+    positions,
+    preliminary_order,
+    turns_of,
+)
 from kernel.search.lexical import knows_word, word_starts
 from kernel.search.named_values import NamedValues, Value, folded, named_values, value_of
 from kernel.search.vectors import Question, embed_question, embed_texts, model_id, unit_vectors
@@ -67,7 +75,8 @@ def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
     beginning lacks no word that the rest has.
     """
     starts = dict(nlargest(_MOST_WORDS, word_starts(tx, text).items(), key=lambda item: item[1]))
-    return [_passage(body, starts) for body in bodies]
+    beginnings = [*map(folded, (body.text[:READ_CHARS] for body in bodies))]
+    return [_passage(body, beginning, starts) for body, beginning in zip(bodies, beginnings, strict=True)]
 
 
 def raised(values: Floats, at: Array, least: Floats) -> Floats:
@@ -77,8 +86,7 @@ def raised(values: Floats, at: Array, least: Floats) -> Floats:
     return values
 
 
-def _passage(body: Body, starts: Mapping[str, float]) -> str:
-    beginning = folded(body.text[:READ_CHARS])
+def _passage(body: Body, beginning: str, starts: Mapping[str, float]) -> str:
     missing = [start for start in starts if not _holds(beginning, start)]
     if not missing:
         return ""

@@ -15,8 +15,7 @@ from kernel.embed.model import Embedding
 from kernel.search import ann
 from kernel.search.ann import VectorFeed, VectorIndex
 from kernel.search.cache import LastIds, Reached, SearchCache
-from kernel.search.instructions import is_order
-from kernel.search.query import STOP_WORDS
+from kernel.search.query import STOP_WORDS, is_order
 from kernel.search.word_forms import subject_of
 from kernel.store.transaction import Tx
 

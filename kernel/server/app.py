@@ -234,7 +234,8 @@ def _opened(
         or Pools(
             config.readers,
             database.read_head_start,
-            lambda: memory_used() > most_bytes,
+            memory_used,
+            most_bytes,
             config.limits.queued,
         ),
     )

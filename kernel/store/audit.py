@@ -141,7 +141,7 @@ def record(tx: Tx, outcome: str = "done", *, call: str = "", touched: tuple[int,
 
 def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: str) -> None:
     first_json = msgspec.json.encode(first[:TARGETS_SHOWN]).decode()
-    tx.defer(_flush, _Record(*tx.call_context.writer, outcome, touched, first_json, call))
+    tx.defer(_flush, _Record(*tx.writer, outcome, touched, first_json, call))
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:

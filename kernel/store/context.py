@@ -28,11 +28,6 @@ class CallContext(NamedTuple):
     key: str = ""
     reach: Reach | None = None
 
-    @property
-    def writer(self) -> tuple[str, str, str]:
-        """Return the dialect, tool and actor that a row names."""
-        return self[:3]
-
 
 class StoreContext(NamedTuple):
     """The state that every transaction of one store shares: statements, embedder, search cache, settings and

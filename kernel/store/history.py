@@ -83,14 +83,14 @@ def append(
     an import brings along, and for changes of files by people.
     """
     size = len(before or "") + len(after or "")
-    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context.writer), at or tx.now), size)
+    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.writer), at or tx.now), size)
     tx.add_target((space, key, operation))
 
 
 def append_deleted(tx: Tx, space: str, operation: str, rows: Sequence[tuple[str, str, str | None]]) -> None:
     """Records the deletion of many memories, of each its key, its text and a reason, at half the cost of `append`."""
     event = {"space": space, "operation": operation, "at": tx.now}
-    writer = dict(zip(("dialect", "tool", "actor"), tx.call_context.writer, strict=True))
+    writer = dict(zip(("dialect", "tool", "actor"), tx.writer, strict=True))
     tx.defer(flush, _Deleted(rows, event | writer), sum(len(text) for _, text, _ in rows))
     for key, *_ in rows:
         tx.add_target((space, key, operation))

@@ -371,8 +371,9 @@ class ThreadPool:
         own.acquire()
         turn: _Turn | None = None
         while (turn := self._next(own, turn)) is not None:
-            fail_all(turn.late, _busy())
-            answer_all(turn.late)
+            if turn.late:
+                fail_all(turn.late, _busy())
+                answer_all(turn.late)
             if turn.jobs:
                 turn.queue.run(turn.jobs)
 
@@ -428,7 +429,8 @@ class _Turn(NamedTuple):
 class Callers:
     """Who has called of late; a queue may never hold the calls of two callers at once, as short as they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._last: CallContext | None = None
         self._changed = -math.inf
 
@@ -438,8 +440,10 @@ class Callers:
                 self._changed = time.monotonic()
             self._last = context
 
-    def are_several(self) -> bool:
-        return time.monotonic() - self._changed < _LATELY_SECONDS
+    def threads_of_each(self) -> int:
+        """Return all threads for the only caller; one of several leaves half of them to the others."""
+        are_several = time.monotonic() - self._changed < _LATELY_SECONDS
+        return max(1, self._threads // 2) if are_several else self._threads
 
 
 def key_of(context: CallContext) -> str:

@@ -178,17 +178,23 @@ def _future() -> tuple[asyncio.Future[Any], Deliver]:
 
 class Pools:
     """The threads that read and write for all stores of a process; while the connections of all take too much memory,
-    those used least recently give up their pages, and then are closed.
+    those used least recently give up their pages, and then are closed. Without `memory_used` they take none.
 
     A caller of each store has so many `readers`; the reads and the writes that wait hold at most `most_bytes` each.
     """
 
     def __init__(
-        self, readers: int, head_start: float, is_over: Callable[[], bool] = bool, most_bytes: float = math.inf
+        self,
+        readers: int,
+        head_start: float,
+        memory_used: Callable[[], int] = int,
+        most_memory: float = math.inf,
+        most_bytes: float = math.inf,
     ) -> None:
         self.reads = ThreadPool("quipu-reader", _POOL_FACTOR * readers, head_start, most_bytes)
         self.writes = ThreadPool("quipu-writer", _WRITERS, most_bytes=most_bytes)
-        self._is_over = is_over
+        self._memory_used = memory_used
+        self._most_memory = most_memory
         self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
         self._without_pages: OrderedDict[Store, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -203,7 +209,7 @@ class Pools:
             self._without_pages.pop(store, None)
             self._connected[store] = None
             self._connected.move_to_end(store)
-        while self._is_over() and (rest := self._next_rest()) is not None:
+        while self._memory_used() > self._most_memory and (rest := self._next_rest()) is not None:
             rest()
 
     def forget(self, store: "Store") -> None:
@@ -269,14 +275,10 @@ class Store:
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self.pools = pools or Pools(readers, database.read_head_start)
         self._writes = CallQueue(self.pools.writes, self._write, group=group_limit, max_wait=max_wait)
-        self._callers = Callers()
-
-        def readers_of_a_caller() -> int:
-            return max(1, readers // 2) if self._callers.are_several() else readers
-
+        self._callers = Callers(readers)
         # A caller leaves one reader to the others, and half of them while there are others.
         self._reads = CallQueue(
-            self.pools.reads, self._read, at_once=readers + 1, each=readers_of_a_caller, max_wait=max_wait
+            self.pools.reads, self._read, at_once=readers + 1, each=self._callers.threads_of_each, max_wait=max_wait
         )
         self._readers: list[ReadConnection] = []  # that are free
         self._writer: WriteConnection | Fault | None = None

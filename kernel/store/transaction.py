@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel.core.errors import Fault
 from kernel.core.ids import new_id, utc_now
-from kernel.core.text import json_text
+from kernel.core.text import encode_json_into
 from kernel.security.permissions import Reach
 from kernel.store.context import TOO_LONG, CallContext, Engine, Params, Tables, Token
 from kernel.store.statements import table_facts
@@ -64,6 +64,7 @@ class Tx:
         "progress",
         "readonly",
         "vacuum_after_commit",
+        "writer",
     )
 
     def __init__(self, engine: Engine, call_context: CallContext, *, readonly: bool) -> None:
@@ -74,6 +75,7 @@ class Tx:
         self._statements = self.context.statements
         self._reach: Reach | None = None
         self.call_context = call_context  # tool and actor of the current call, for provenance
+        self.writer = call_context[:3]
         self.readonly = readonly  # a snapshot of the committed state, on a connection that cannot write
         self.progress: Progress | None = None  # set for long work if the caller wants progress
         self.vacuum_after_commit = False
@@ -326,6 +328,7 @@ class Tx:
     def begin_call(self, call_context: CallContext) -> None:
         """Starts the next call of the group: provenance and deferred work belong to it from here on."""
         self.call_context = call_context
+        self.writer = call_context[:3]
         self._call_start = len(self._deferred)
         self._before_call = None
         self._touched = 0
@@ -368,7 +371,9 @@ class Tx:
     def _execute(self, query: str, params: dict[str, object], run: Callable[[str, Params], R]) -> R:
         for name, value in params.items():
             if isinstance(value, (list, tuple)):
-                params[name] = json_text(value)
+                buffer = bytearray()  # here and not in a function: a call has a dozen statements with lists
+                encode_json_into(value, buffer)
+                params[name] = buffer.decode()
         if self._begin_pending:
             self._take_snapshot()
         self.check_time()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernel.search import index
-from kernel.search.hits import Candidates
+from kernel.search.fusion import Candidates
 from kernel.search.rerank import Settings
 from kernel.store.transaction import Tx
 from loadtests.lib.servers import table

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kernel.core.config import Config
 from kernel.search import index
-from kernel.search.hits import Candidates
+from kernel.search.fusion import Candidates
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store.transaction import Tx

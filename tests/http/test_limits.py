@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from starlette.types import Message
 
 from kernel.core import limits
-from kernel.core.limits import LOOPBACK, Limits, excess, host_allowed, origin_allowed, read_body
+from kernel.core.limits import LOOPBACK, Limits, host_allowed, origin_allowed, read_body
+from kernel.core.text import excess
 
 
 @pytest.mark.parametrize(

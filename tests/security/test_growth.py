@@ -108,7 +108,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "one word": lambda given: (text.one_word(given), times.utc_time(given)),
     "YAML read": lambda given: yaml.read(given, 50_000),
     "JSONC": config_files.read_json,
-    "JSON of a request": lambda given: limits.excess(given.encode(), limits.Limits()),
+    "JSON of a request": lambda given: text.excess(given.encode(), limits.Limits()),
     "tokens counted": lambda given: sum(len(one) for one in token_cost._PIECES.findall(given)),
     "marked words": lambda given: rendering.highlight(given, given[:400]),
     "a comparison": lambda given: records.compare(given, given[::-1]),

@@ -93,12 +93,10 @@ def test_only_the_sqlite_package_imports_the_driver() -> None:
 def test_only_vector_modules_import_numpy() -> None:
     assert importers("numpy") | lazy_users("kernel.core.lazy_numpy") == {
         "kernel.core.lazy_numpy",
-        "kernel.embed.late_interaction",
         "kernel.embed.model",
         "kernel.search.ann",
         "kernel.search.bm25",
         "kernel.search.fusion",
-        "kernel.search.hits",
         "kernel.search.rerank",
         "kernel.memories.as_of",
         "kernel.search.vectors",

@@ -63,7 +63,7 @@ def put_exclusive(tx: Any, request: Thing) -> Text:
 
 def identity(tx: Any, request: Thing) -> Text:
     """The call context and the thread."""
-    return Text(f"{'/'.join(tx.call_context.writer)} {threading.current_thread().name}")
+    return Text(f"{'/'.join(tx.writer)} {threading.current_thread().name}")
 
 
 def identity_short(tx: Any, request: Thing) -> Text:
@@ -135,7 +135,7 @@ def seen(tx: Any, request: Thing) -> Text:
 
 
 def count(tx: Any, request: Thing, result: Text) -> None:
-    tx.run("thing.add", name=f"{'/'.join(tx.call_context.writer)}: {result.text}")
+    tx.run("thing.add", name=f"{'/'.join(tx.writer)}: {result.text}")
     if request.name == "bug":
         raise ZeroDivisionError("secret detail")
 

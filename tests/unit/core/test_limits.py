@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 from starlette.types import Message
 
-from kernel.core.limits import BOUNDS, Limits, excess, read_body, refuse, refuse_body, repeated, weight
+from kernel.core.limits import BOUNDS, Limits, read_body, refuse, refuse_body, repeated, weight
+from kernel.core.text import excess
 from tests.unit.limit_bounds import RANGES
 
 HOST = (b"host", b"localhost")

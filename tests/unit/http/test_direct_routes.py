@@ -26,7 +26,10 @@ def ask(folder: Path, local: LocalAccess | None, method: str = "GET", **headers:
     async def receive() -> Any:
         return {"type": "http.request", "body": b""}
 
-    asyncio.run(app(scope, receive, send))
+    async def run() -> None:
+        await app(scope, receive, send)
+
+    asyncio.run(run())
     return sent[0]["status"], sent[1]["body"]
 
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from kernel.search.fusion import fuse, fuse_candidates, preliminary_order
-from kernel.search.hits import Candidates
+from kernel.search.fusion import Candidates, fuse, fuse_candidates, preliminary_order
 from kernel.search.index import Hit, Scored, Weights
 
 RANKS = st.none() | st.floats(1e-6, 1e6)

@@ -9,8 +9,7 @@ import pytest
 
 from kernel.core.config import MODEL
 from kernel.search import index
-from kernel.search.fusion import strengths
-from kernel.search.hits import Candidates, Reading
+from kernel.search.fusion import Candidates, Reading, strengths
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, FACTS, IndexedStore, open_indexed_store
 

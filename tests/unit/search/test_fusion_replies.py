@@ -6,8 +6,7 @@ import pytest
 
 from kernel.core.lazy_numpy import np
 from kernel.search import index
-from kernel.search.fusion import fuse_candidates, turns_of
-from kernel.search.hits import Candidates
+from kernel.search.fusion import Candidates, fuse_candidates, turns_of
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 

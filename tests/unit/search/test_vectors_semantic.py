@@ -8,7 +8,7 @@ import pytest
 from kernel.core.config import MODEL
 from kernel.core.errors import Fault
 from kernel.search import ann, index
-from kernel.search.hits import Candidates
+from kernel.search.fusion import Candidates
 from kernel.search.vectors import load_all_vectors
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store

@@ -639,7 +639,7 @@ def _cached_pages(store: Store) -> int:
 
 def test_stores_used_least_recently_give_up_pages_and_then_connections_while_memory_is_short(tmp_path: Path) -> None:
     short: list[bool] = []
-    pools = Pools(2, 0.0, lambda: bool(short and short.pop()))
+    pools = Pools(2, 0.0, lambda: bool(short and short.pop()), most_memory=0)
     stores = [thing_store(tmp_path / f"{number}.db", pools=pools) for number in range(3)]
     for store in stores:
         store.start()

@@ -3,6 +3,7 @@
 import errno
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -41,7 +42,7 @@ def test_a_bug_is_none(bug: Exception) -> None:
 
 
 def test_an_index_that_holds_another_value_is_found_unless_the_check_is_quick(tmp_path: Path) -> None:
-    def run(text: str, *values: object) -> list[tuple[object, ...]]:
+    def run(text: str, *values: Any) -> list[tuple[Any, ...]]:
         with closing(apsw.Connection(str(tmp_path / "a.db"))) as db:
             db.pragma("writable_schema", 1)
             return [*db.execute(text, values)]

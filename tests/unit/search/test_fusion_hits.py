@@ -1,13 +1,14 @@
 """Candidates of the signals: one row for each document, in rising order, with NaN for evidence that is missing."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from kernel.search.hits import candidates, positions
+from kernel.search.fusion import candidates, positions
 
 
-def rows(docs: object, words: object, meaning: object) -> list[tuple[int, float | None, float | None]]:
+def rows(docs: object, words: object, meaning: object) -> list[tuple[Any, ...]]:
     pairs = zip(np.asarray(docs).tolist(), np.asarray(words).tolist(), np.asarray(meaning).tolist(), strict=True)
     return [(doc, *(None if math.isnan(value) else value for value in evidence)) for doc, *evidence in pairs]
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernel.core.config import MODEL
-from kernel.embed import late_interaction
+from kernel.embed import model
 from kernel.embed.model import Embedder
 
 EMBEDDER = Embedder(MODEL)
@@ -28,7 +28,7 @@ def rows(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def interaction(query: np.ndarray, texts: list[np.ndarray]) -> list[float]:
     sizes = np.array([len(text) for text in texts])
-    return late_interaction.interaction(query, np.concatenate(texts), sizes, rows)[0].tolist()
+    return model.interaction(query, np.concatenate(texts), sizes, rows)[0].tolist()
 
 
 def test_same_words_score_above_similar_words_above_unrelated_ones() -> None:
@@ -59,7 +59,7 @@ def test_score_is_independent_of_other_texts_and_at_most_1(query: str, texts: li
 @example("roses", ["the truck " * 10 + "roses", "roses " + "the truck " * 10], 0.5)
 def test_opening_is_scored_as_a_text_of_its_own(query: str, texts: list[str], share: float) -> None:
     query_tokens, *text_tokens = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    openings = [tokens[: 2 * late_interaction.OPENING_TOKENS] for tokens in text_tokens]  # two bytes per token
+    openings = [tokens[: 2 * model.OPENING_TOKENS] for tokens in text_tokens]  # two bytes per token
 
     parts = zip(
         EMBEDDER.interaction(query_tokens, text_tokens)[0],
@@ -75,13 +75,13 @@ def test_scores_do_not_depend_on_the_batch_size(monkeypatch: pytest.MonkeyPatch)
     texts = [np.arange(at, at + 7) for at in range(30)]
     whole = interaction(np.arange(5), texts)
 
-    monkeypatch.setattr(late_interaction, "_BATCH_TOKENS", 20)
+    monkeypatch.setattr(model, "_BATCH_TOKENS", 20)
 
     assert interaction(np.arange(5), texts) == pytest.approx(whole, abs=1e-5)
 
 
 def test_only_the_heaviest_tokens_of_a_long_query_count() -> None:
-    heavy = np.argsort(-np.linalg.norm(MATRIX, axis=1))[: late_interaction.MAX_QUERY_TOKENS]
+    heavy = np.argsort(-np.linalg.norm(MATRIX, axis=1))[: model.MAX_QUERY_TOKENS]
     texts = [np.arange(10), np.arange(20, 40)]
 
     assert interaction(np.arange(40), texts) == interaction(np.sort(heavy), texts)

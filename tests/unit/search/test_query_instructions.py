@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from kernel.search import index
+from kernel.search.extra_terms import is_instruction
 from kernel.search.fusion import WEAK
 from kernel.search.index import ranked
-from kernel.search.instructions import asks_for_work, is_instruction
+from kernel.search.query import asks_for_work
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, open_indexed_store
 
