@@ -22,6 +22,7 @@ PACKAGES = "core store engines/sqlite search embed calls security mcp http serve
 OF_OTHER_PACKAGES = (
     "calls/test_dispatch_observers.py",
     "core/test_ordinary_files.py",
+    "http/test_openapi.py",
     "store/test_audit.py",
     "store/test_long_work_progress.py",
 )
