@@ -87,8 +87,7 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
     if arguments.dry_run:
         print(f"{kind.kind}: nothing is written; an import would find:")
     for name, count in result.counts.items():
-        if not any(remark.startswith(f"{name}: ") for remark in result.remarks):
-            print(f"{name}: {count}")
+        print(f"{name}: {count}")
     for remark in result.remarks:
         note(_printable(remark))
     if call is not None:
