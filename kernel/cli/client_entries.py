@@ -44,7 +44,7 @@ _READERS: Mapping[Syntax, Callable[[str], Any]] = {
     "toml": config_files.read_toml,
 }
 _PATH_ENDS = str.maketrans("\\@:", "///")  # between the folders of Windows, and before versions and tags
-_KEPT_BACKUPS = 3
+_KEPT_BACKUPS = 3  # the first, which has no entry of this program, and the newest
 _NEW_FILE_MODE = 0o600  # an entry can contain an API key
 
 
@@ -314,6 +314,6 @@ def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
         replace(Path(name), file)
     finally:
         Path(name).unlink(missing_ok=True)
-    for old in sorted(file.parent.glob(f"{glob.escape(file.name)}.2???-??-??T*Z.bak"))[:-_KEPT_BACKUPS]:
+    for old in sorted(file.parent.glob(f"{glob.escape(file.name)}.2???-??-??T*Z.bak"))[1 : 1 - _KEPT_BACKUPS]:
         old.unlink(missing_ok=True)
     return backup

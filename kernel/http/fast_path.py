@@ -1,6 +1,6 @@
 """Answers POSTs to known paths from the parser's callbacks, without an ASGI task between socket and dispatch.
 
-A request that is chunked, large, upgrading, pipelined behind a pending request, of a page in a
+A request that is chunked and in several segments, large, upgrading, pipelined behind a pending request, of a page in a
 browser, or answered by a stream goes to the ASGI application, so that nothing here handles those.
 """
 
@@ -51,8 +51,6 @@ _RATE_LIMITED = b'{"error":{"code":"rate_limited","message":"Too many requests, 
 _REST_RATE_LIMITED = (
     b'{"type":"error","error":{"type":"rate_limit_error","message":"Too many requests, try again later."}}'
 )
-# The ASGI application answers a browser, which wants CORS, and decides on a transfer coding.
-_HANDED_OVER = frozenset((b"origin", b"transfer-encoding"))
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
 _THROTTLE_SECONDS = 1.0
 _INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (CLOSE,), b"text/plain")
@@ -261,7 +259,8 @@ class FastPathProtocol(LimitedProtocol):
             and not parser.should_upgrade()
             and not self.expect_100_continue
             and not self.flow.write_paused
-            and _HANDED_OVER.isdisjoint(dict(self.headers))
+            and b"origin" not in (headers := dict(self.headers))  # of a browser, which wants CORS
+            and (b"transfer-encoding" not in headers or self.transfer_codings() == [b"chunked"])
         )
 
     def _is_plain_get(self) -> bool:

@@ -537,13 +537,16 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def check_framing(self) -> None:
         """Rejects requests that are framed as no client may; raises Rejected."""
-        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        codings = self.transfer_codings()
         if self.parser.get_method() == b"CONNECT" or codings not in ([], [b"chunked"]):
             self.reject(501)
             raise Rejected
         if codings and self.parser.get_http_version() != "1.1":
             self.reject(400)  # RFC 9112 section 6.1
             raise Rejected
+
+    def transfer_codings(self) -> list[bytes]:
+        return [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
 
     def discard_input(self) -> None:
         self.rejected = True

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from starlette.types import Message
 
 from kernel.core import limits
+from kernel.core import text as core_text
 from kernel.core.limits import LOOPBACK, Limits, host_allowed, origin_allowed, read_body
 from kernel.core.text import excess
 
@@ -113,7 +114,7 @@ def count(value: Any) -> int:
 def test_excess_counts_depth_and_values_as_a_parser_does(value: Any, deep: int, many: int, piece: int) -> None:
     expected = "too many values" if count(value) > many else "nested too deeply" if depth(value) > deep else ""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "_PIECE_BYTES", piece)
+        patch.setattr(core_text, "_PIECE_BYTES", piece)
         for ascii_ in (True, False):
             body = json.dumps(value, ensure_ascii=ascii_).encode()
             assert excess(body, Limits(depth=deep, values=many)) == expected

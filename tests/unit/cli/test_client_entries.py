@@ -70,7 +70,7 @@ def test_existing_content_is_kept_and_backed_up(file: Path) -> None:
     assert names(file) == ["mcp.json", done.backup.name]
 
 
-def test_the_newest_three_backups_are_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_and_the_newest_two_backups_are_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.parent.mkdir(parents=True)
     own = file.with_name("mcp.json.bak")
     own.write_text("mine")
@@ -78,7 +78,7 @@ def test_the_newest_three_backups_are_kept(file: Path, monkeypatch: pytest.Monke
         file.write_text(f'{{"day": {day}}}')
         monkeypatch.setattr(client_entries, "backup_time", lambda day=day: f"2026-01-0{day}T080000000Z")
         assert apply_entry(CURSOR, file, "quipu", ENTRY).changed
-    kept_ = [f"mcp.json.2026-01-0{day}T080000000Z.bak" for day in (3, 4, 5)]
+    kept_ = [f"mcp.json.2026-01-0{day}T080000000Z.bak" for day in (1, 4, 5)]
     assert names(file) == ["mcp.json", *kept_, "mcp.json.bak"]
 
 
