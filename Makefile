@@ -20,7 +20,7 @@ help: ## list the targets
 # `make test` collects only where its tests are, and keeps their files in memory where there is room.
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
 NOT_HERE = not rules and not extras and not ship and not originals and not ui and not postgres
-WHOLE = FUZZ_REQUESTS=15000 KILL_ROUNDS=6 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "$(NOT_HERE)"
+WHOLE = FUZZ_REQUESTS=15000 KILL_ROUNDS=4 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "$(NOT_HERE)"
 REST = $(subst -m "not,-m "(not quick or hypothesis) and not,$(WHOLE))
 UI = $(VENV)/python -m pytest -m ui tests/ui
 # With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another.

@@ -154,7 +154,7 @@ def test_failed_migration_is_rolled_back(tmp_path: Path, db: Connection) -> None
 def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
     """The file before each statement is the state after a kill at that moment."""
     file, images = tmp_path / "quipu.db", tmp_path / "images"
-    db = Connection(file, StoreContext({}), readonly=False)
+    db = Connection(file, StoreContext({}), readonly=False, durable=False)
 
     def copy_files(*_: object) -> bool:
         image = images / f"{len(list(images.iterdir())) if images.exists() else 0:03}"
@@ -171,7 +171,7 @@ def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Pa
     db.close()
     versions: set[int] = set()
     for image in sorted(images.iterdir()):
-        opened = Connection(image / "quipu.db", StoreContext({}), readonly=False)
+        opened = Connection(image / "quipu.db", StoreContext({}), readonly=False, durable=False)
         versions.add(opened.pragma("user_version"))
         migrate(opened)
         assert schema(opened) == whole

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from handlers.common.schemas import Recalled
+from kernel.core.config import Config
 from kernel.memories import as_of
 from kernel.search.documents import Document
 from kernel.server.app import Kernel
@@ -23,6 +25,13 @@ SLICE = 5000
 QUESTION = (
     "which of the delivery trucks would not start in the cold morning before the new battery from the old garage came"
 )
+
+
+@pytest.fixture
+def config(config: Config, tmp_path: Path) -> Config:
+    """With the time of a call on a machine three times as slow."""
+    limits = config.limits
+    return config._replace(limits=limits._replace(store_milliseconds=3 * limits.store_milliseconds))
 
 
 def found(call: Call, **asked: Any) -> list[str]:
