@@ -1,7 +1,7 @@
 """The tools of `paths`: memories under unique paths, and their answers."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -62,6 +62,7 @@ _MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 _MOST_REMARKS = 5
 _MOST_CONTRADICTED = 2
+_Near = Sequence[tuple[str, Callable[[], list[str]]]]  # paths, and functions that return the texts
 _MOST_COMPARED = 50  # paths, beside an absent path
 _NOT_IN_PATHS = regex(r"[^\w./-]+")
 # The common form passes with one match; everything else takes the checks below.
@@ -102,10 +103,11 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     only, and replace one as soon as it is stale.
     """
     path, size = _checked_path(request.path), checked_size(request.content)
+    near = _near(tx, path, request.content)  # asked for in the round trip of the next statement
     if tx.one("paths.memories.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
     _index_and_append(tx, path, "created", None, request.content)
-    return Added("ok", path, size, tx.now, _contradicted(tx, path, request.content))
+    return Added("ok", path, size, tx.now, _contradicted(request.content, near))
 
 
 def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
@@ -123,7 +125,9 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
             answers.append(place)
         else:
             _index_and_append(tx, place[0], "created", None, request.content)
-            answers.append(Added("ok", *place, tx.now, _contradicted(tx, place[0], request.content)))
+            answers.append(
+                Added("ok", *place, tx.now, _contradicted(request.content, _near(tx, place[0], request.content)))
+            )
     return answers
 
 
@@ -135,7 +139,9 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
         raise _missing(tx, path, "please use add_memory to create first")
     tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
-    return Replaced("ok", path, size, tx.now, _contradicted(tx, path, request.content, is_new=False))
+    return Replaced(
+        "ok", path, size, tx.now, _contradicted(request.content, _near(tx, path, request.content, is_new=False))
+    )
 
 
 def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
@@ -268,13 +274,15 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
     index.put(tx, SPACE, path, index_text(path, after))
 
 
-def _contradicted(tx: Tx, path: str, content: str, *, is_new: bool = True) -> list[str] | UnsetType:
+def _near(tx: Tx, path: str, content: str, *, is_new: bool = True) -> _Near:
+    """Return the paths of memories that may be about the same thing, each with a function that returns its text."""
+    paths = index.near_subjects(tx, SPACE, path, content, is_new=is_new)
+    return [(near, tx.ask("paths.memories.content", str, path=near)) for near in paths]
+
+
+def _contradicted(content: str, near: _Near) -> list[str] | UnsetType:
     """Return the paths of memories that seem to say something else about the same thing."""
-    contradicted: list[str] = []
-    for near in index.near_subjects(tx, SPACE, path, content, is_new=is_new):
-        older = tx.one("paths.memories.content", str, path=near)
-        if older is not None and index.seems_to_contradict(content, older):
-            contradicted.append(near)
+    contradicted = [path for path, texts in near if any(index.seems_to_contradict(content, text) for text in texts())]
     return contradicted[:_MOST_CONTRADICTED] or UNSET
 
 
