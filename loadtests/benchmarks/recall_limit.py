@@ -95,7 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _cost(data: Path, size: int, count: int, complaints: list[str]) -> _Cost:
     texts = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
-    sent = [http_requests.mcp("modern", "recall", {"query": text}, b'"memories":[{"id":') for text in texts]
+    # The naive form has no floor either: each question has ten answers on both sides.
+    asked = [{"query": text, "floor": "none"} for text in texts]
+    sent = [http_requests.mcp("modern", "recall", each, b'"memories":[{"id":') for each in asked]
     bodies = [msgspec.json.encode({"query": text, "stop_words": False}) for text in texts]
     asked = [Request(http_requests.post("/search", body), (b'"memories":[{"id":',)) for body in bodies]
     with ExitStack() as stack:
