@@ -249,7 +249,7 @@ def hour(at: str, zone: tzinfo) -> Markup:
 
 @lru_cache(maxsize=1024)
 def named(memory_id: str) -> Markup:
-    """Return an id; a phone leaves the scope out of its space where the whole does not fit on a line."""
+    """Return an id; a phone leaves the scope out of its space if the whole does not fit on a line."""
     space, slash, key = visible(memory_id).partition("/")
     dialect, colon, scope = space.partition(":")
     if len(memory_id) <= _PHONE_CHARS or not colon or not slash:

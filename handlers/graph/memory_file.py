@@ -254,7 +254,7 @@ def _items(row: Element | LeftOut, *, strict: bool = False) -> Iterator[_Item | 
         return
     value = row.row
     kind = value.get("type")
-    if not isinstance(kind, str):  # entities stand in the list of relations where agents wrote the file
+    if not isinstance(kind, str):  # agents write entities into the list of relations too
         kind = "entity" if "entityType" in value else row.member
     if kind in {"entity", "entities"} or (kind not in _KINDS and "entityType" in value):
         yield from _entity(value, row.place)

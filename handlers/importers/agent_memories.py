@@ -91,7 +91,7 @@ def _memories(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _root(project: Path) -> str:
-    """Return the root of a project that keeps its memories in itself; none where the name of the folder is its path."""
+    """Return the root of a project that keeps its memories in itself; none if the name of the folder is its path."""
     return "" if project.parent.name == _PROJECTS else root_of(project)
 
 

@@ -1,4 +1,4 @@
-"""A database file and the log beside it, read and written as bytes, past SQLite where that is safe."""
+"""A database file and the log beside it, read and written as bytes, past SQLite as far as that is safe."""
 
 from collections.abc import Sequence
 from pathlib import Path
