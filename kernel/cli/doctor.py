@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from kernel.cli import client_entries, output, probe
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
 from kernel.core import data_dir
-from kernel.core.config import MODEL, VERSION, Config, on_loopback
+from kernel.core.config import DEFAULT_PORT, FIRST_DIALECTS, MODEL, VERSION, Config, on_loopback
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
@@ -72,6 +73,11 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     return status
 
 
+def _command(config: Config, *words: str) -> str:
+    """Return a command that reaches this data directory from any terminal."""
+    return f"`{shlex.join(['quipu', *words, *client_entries.data_option(config, sys.platform)])}`"
+
+
 def sqlite(_config: Config) -> Iterator[Finding]:
     number = sqlite_version()
     version = f"SQLite {number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
@@ -96,22 +102,34 @@ def folder(config: Config) -> Iterator[Finding]:
     yield _ok("data directory", detail)
     kind = kind_of(there)
     if kind in NETWORK:
-        remedy = "choose a local one with --data or QUIPU_DATA"
+        remedy = _to_another_folder(config, "a local one")
         yield _wrong("data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy)
     if synchronized_part := synchronized_folder(data):
         detail = f"{synchronized_part} is synchronized: a copy taken while the database changes is damaged"
-        yield _hint("data directory", detail, "choose another folder with --data or QUIPU_DATA")
+        yield _hint("data directory", detail, _to_another_folder(config, "another"))
     readable_paths = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if readable_by_others(path)]
     if readable_paths:
         yield _hint("data directory", f"other users can access {readable_paths[0]}", f"chmod -R go= {data}")
 
 
+def _to_another_folder(config: Config, kind: str) -> str:
+    """Return how the memories get into another folder; a setting alone would leave them behind."""
+    choice = f"choose {kind} with --data or QUIPU_DATA"
+    if not config.file.is_file():
+        return choice
+    return f"{choice}: {_command(config, 'backup', '--all', 'COPY')}, then `quipu restore COPY --data FOLDER` fills it"
+
+
 def settings(config: Config) -> Iterator[Finding]:
-    context = catch_faults(app.context_of, config._replace(model=None))
-    if isinstance(context, Fault):
-        yield _wrong("settings", context.message, "correct this setting")
+    # The name of a dialect is looked up where the store is opened, the other settings where they are read.
+    for state in (
+        catch_faults(app.context_of, config._replace(model=None)),
+        catch_faults(app.select_dialects, config.dialects),
+    ):
+        if isinstance(state, Fault):
+            yield _wrong("settings", state.message, "correct this setting")
     for remark in unknown_variables(config):
-        yield _hint("settings", remark, "it has no effect")
+        yield _hint("settings", remark, "it has no effect: correct its name, or unset it")
 
 
 def database(config: Config) -> Iterator[Finding]:
@@ -137,15 +155,18 @@ def database(config: Config) -> Iterator[Finding]:
 def _database(subject: str, config: Config, context: StoreContext) -> Finding:
     missing = catch_faults(_documents_without_vector, config, context)
     if isinstance(missing, Fault):
-        remedy = "`quipu restore` a backup, or choose another data directory"
+        if "quipu restore" in missing.message:
+            return _wrong(subject, missing.message, "")
+        remedy = f"{_command(config, 'restore', 'BACKUP')} puts a backup in place, or choose another data directory"
         if "fts5" in missing.message.lower():
-            remedy = "`quipu check --repair` makes the full-text index anew"
-        return _wrong(subject, missing.message, "" if "quipu restore" in missing.message else remedy)
+            remedy = f"{_command(config, 'check', '--repair')} makes the full-text index anew"
+        return _wrong(subject, missing.message.removesuffix("."), remedy)
     if not config.file.is_file():
         return _ok(subject, "none yet; created at the first start")
     if missing:
-        detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
-        return _hint(subject, detail, "a running server or `quipu reindex` embeds them")
+        documents = "1 document has" if missing == 1 else f"{missing} documents have"
+        detail = f"{documents} no vector of this model yet; only full-text search finds them"
+        return _hint(subject, detail, f"a running server or {_command(config, 'reindex')} embeds them")
     size = f"{config.file.stat().st_size / _MIB:.1f} MiB"
     return _ok(subject, f"{size}, SQLite's integrity check passed")
 
@@ -204,7 +225,8 @@ def backups(config: Config) -> Iterator[Finding]:
     detail = f"{count} in {folder}, the newest {age / 3600:.1f} h old" if count else f"none yet in {folder}"
     # A backup is overdue by as long as two should take.
     if age > 3 * config.backup_every if count else config.file.exists() and not folder.is_dir():
-        yield _wrong("backups", detail, f"see the log of the server, and whether {folder} can be written to")
+        now = _command(config, "backup", "--to", str(folder))
+        yield _wrong("backups", detail, f"a running server makes them, and its log says why not; {now} makes one now")
     else:
         yield _ok("backups", detail)
 
@@ -216,7 +238,8 @@ def server(config: Config) -> Iterator[Finding]:
     except OSError:
         response = probe.Handshake(0)
     if response is None:
-        remedy = "`quipu serve` starts it; clients that start their own server do not need it"
+        port = () if config.port == DEFAULT_PORT else ("--port", str(config.port))
+        remedy = f"{_command(config, 'serve', *port)} starts it; clients that start their own server do not need it"
         yield _hint("server", f"nothing listens on {where}", remedy)
     elif response.status == 401:
         yield _ok("server", f"a server that requires a key listens on {where}")
@@ -235,20 +258,29 @@ def access(config: Config) -> Iterator[Finding]:
     """Check that the keys admit authorized clients and no others."""
     keys = catch_faults(api_keys.read, config.data)
     if isinstance(keys, Fault):
-        yield _wrong("keys", keys.message, f"restore {config.data / api_keys.FILE} from a backup, or create new keys")
+        remedy = (
+            f"restore {config.data / api_keys.FILE} from a backup; {_command(config, 'key', 'reset')} deletes all keys"
+        )
+        yield _wrong("keys", keys.message.removesuffix("."), remedy)
     elif not (config.data / api_keys.FILE).exists() and catch_faults(app.had_keys, config) is True:
         remedy = (
-            "restore it from a backup; `quipu key create` makes new keys, `quipu key reset` says that there are none"
+            f"restore it from a backup; {_first_key(config)} makes a new key, {_command(config, 'key', 'reset')} says "
+            "that there are none"
         )
         yield _wrong("keys", f"{api_keys.FILE} is lost: no request is accepted", remedy)
     elif keys and not any(key.state(utc_now()) == "active" for key in keys):
-        yield _wrong("keys", "all are expired or revoked: no request is accepted", "`quipu key create`")
+        yield _wrong("keys", "all are expired or revoked: no request is accepted", _first_key(config))
     elif on_loopback(config.host) or keys or config.oauth:
         yield _ok("keys", f"{len(keys)} created" if keys else "none created: this machine needs none")
     elif config.open:
         yield _hint("keys", f"anyone who can reach {config.host} can read and write", "unset QUIPU_OPEN")
     else:
-        yield _wrong("keys", f"a server on {config.host} needs keys to start", "`quipu key create`")
+        yield _wrong("keys", f"a server on {config.host} needs keys to start", _first_key(config))
+
+
+def _first_key(config: Config) -> str:
+    """Return the command of the key that can manage all others."""
+    return _command(config, "key", "create", "--scope", "admin")
 
 
 def address(config: Config) -> Iterator[Finding]:
@@ -259,12 +291,13 @@ def address(config: Config) -> Iterator[Finding]:
     name, problems = parts.hostname or "", list[Finding]()
     wrong, hint = partial(_wrong, "public address"), partial(_hint, "public address")
     if not {name, "*"} & {host.lower() for host in config.allowed_hosts} and not on_loopback(name):
-        problems.append(wrong(f"requests for {name} are refused", f"`quipu expose --host {name}`"))
+        problems.append(wrong(f"requests for {name} are refused", _command(config, "expose", "--host", name)))
     keys: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
     if not keys and not config.oauth:
-        problems.append(wrong("behind a proxy everybody is local, and no key is needed", "`quipu key create`"))
+        problems.append(wrong("behind a proxy everybody is local, and no key is needed", _first_key(config)))
     if parts.scheme == "http" and not on_loopback(name):
-        problems.append(hint(f"{config.public} has no TLS: keys cross the network as they are", "use https"))
+        remedy = "put TLS before it, and https into QUIPU_PUBLIC_URL"
+        problems.append(hint(f"{config.public} has no TLS: keys cross the network as they are", remedy))
     if not config.proxies and not on_loopback(name):
         problems.append(hint("all clients share the limits of the proxy", "name it in QUIPU_PROXIES"))
     if _refuses(config, name):
@@ -300,9 +333,9 @@ def clients(config: Config, platform: str) -> Iterator[Finding]:
 
 def _client_entry(client: Client, file: Path, entry: Entry, config: Config) -> Finding:
     target, argv = client_entries.describe_target(entry), client_entries.argv_of(entry)
-    remedy = f"`quipu setup --client {client.name}` configures it for this server"
     if not argv:
-        return _http_entry(client, file, entry, remedy, config)
+        return _http_entry(client, file, entry, config)
+    remedy = f"{_command(config, 'setup', '--client', client.name, '--stdio')} configures it for this data directory"
     if shutil.which(argv[0]) is None:
         return _wrong(client.title, f"{file} starts {argv[0]}, which is not installed", remedy)
     data = next((value for option, value in pairwise(argv) if option == "--data"), "")
@@ -311,14 +344,17 @@ def _client_entry(client: Client, file: Path, entry: Entry, config: Config) -> F
     return _ok(client.title, f"starts {target}")
 
 
-def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: Config) -> Finding:
-    url = client_entries.url_of(entry)
+def _http_entry(client: Client, file: Path, entry: Entry, config: Config) -> Finding:
+    url, words = client_entries.url_of(entry), _setup_words(client, config)
+    remedy = f"`{words}` configures it for this server"
     if not client_entries.is_local(url, config.port):
         return _hint(client.title, f"points to {url}, not to port {config.port} of this machine", remedy)
     bearer = client_entries.bearer_of(entry)
     keys: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
     if not isinstance(keys, Fault) and keys and not config.open:
-        remedy = f"create one with `quipu key create` and pass it to `quipu setup --client {client.name} --key -`"
+        remedy = (
+            f"create one with {_command(config, 'key', 'create', '--scope', 'write')} and pass it to `{words} --key -`"
+        )
         if not bearer:
             return _wrong(client.title, "its entry has no key, but the server requires one", remedy)
         key = next((key for key in keys if key.id == api_keys.parse(bearer)), None)
@@ -327,6 +363,15 @@ def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: C
     if bearer and readable_by_others(file):
         return _hint(client.title, f"other users can read the key in {file}", f"chmod go= {file}")
     return _ok(client.title, f"points to {url}")
+
+
+def _setup_words(client: Client, config: Config) -> str:
+    """Return the command that configures a client for this server, in a terminal that knows nothing of its port."""
+    words = ["quipu", "setup", "--client", client.name]
+    if config.public or config.port != DEFAULT_PORT:
+        base = config.public or f"http://127.0.0.1:{config.port}"
+        words += ["--url", f"{base}/mcp" + ("" if config.dialects else f"/{','.join(FIRST_DIALECTS)}")]
+    return shlex.join(words)
 
 
 def existing_parent(path: Path) -> Path:

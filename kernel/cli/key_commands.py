@@ -21,8 +21,8 @@ from kernel.server import app
 _MAX_NAME_CHARS = 64  # of a key
 _FIRST_KEY = f"{FIRST_KEY} (`quipu setup --client NAME --key -`). `quipu key reset` deletes all keys."
 _NONE_ACTIVE = (
-    "No key is active: every client is refused. `quipu key create` makes one, `quipu key reset` deletes all keys and "
-    "lets every client on this machine in."
+    "No key is active: every client is refused. `quipu key create --scope admin` makes one, `quipu key reset` deletes "
+    "all keys and lets every client on this machine in."
 )
 
 

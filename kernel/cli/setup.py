@@ -146,7 +146,7 @@ def _entry(client: Client, target: Target, arguments: argparse.Namespace, config
     if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
         note("the key would be sent unencrypted: terminate TLS in front of the server and use an https URL")
     if target.url and not (target.key or arguments.url) and api_keys.read(config.data):
-        note("the server requires a key: create one with `quipu key create` and pass it with --key")
+        note("the server requires a key: create one with `quipu key create --scope write` and pass it with --key")
     return entry
 
 

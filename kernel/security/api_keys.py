@@ -155,8 +155,8 @@ def forget_tenant(data: Path, tenant: str) -> int:
 
 
 def clear(data: Path) -> None:
-    """Deletes every key; the file stays, so that it is known that there shall be none."""
-    change(data, lambda _known: [])
+    """Deletes every key, of an unreadable file too; the file stays, so that it is known that there shall be none."""
+    _write(data, list)
 
 
 def needed(data: Path) -> bool:
@@ -220,12 +220,16 @@ def _random_id() -> str:
 
 def change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
     """Replaces the file atomically, one change at a time."""
+    return _write(data, lambda: change(read(data)))
+
+
+def _write(data: Path, keys_of: Callable[[], list[Key]]) -> Sequence[Key]:
     make_private(data)
     new = data / _NEW
     with file_lock(data / _LOCK, _LOCK_WAIT_SECONDS):
         try:
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                keys = change(read(data))
+                keys = keys_of()
                 file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
                 file.flush()
                 fsync(file.fileno())

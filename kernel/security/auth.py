@@ -196,7 +196,10 @@ class Auth:
         self._keys = {key.id: key for key in keys}
         lost_keys = not self._stamp and self._had_keys
         if lost_keys:
-            _log.error("%s is missing, so every request is refused: `quipu key create` makes a key.", api_keys.FILE)
+            _log.error(
+                "%s is missing, so every request is refused: `quipu key create --scope admin` makes a key.",
+                api_keys.FILE,
+            )
         if keys and not self._had_keys:
             self._had_keys = True
             self._on_keys()

@@ -307,7 +307,7 @@ def _need_keys(config: Config) -> None:
     if not api_keys.read(config.data):
         raise Fault(
             "invalid",
-            f"Listening on {config.host} needs keys: make one with `quipu key create`, "
+            f"Listening on {config.host} needs keys: make one with `quipu key create --scope admin`, "
             "or say that anybody may read and write everything with --open (QUIPU_OPEN=1).",
         )
 

@@ -136,7 +136,7 @@ def _measured(data: Path, size: int, count: int, complaints: list[str]) -> Growt
         ours = stack.enter_context(quipu(data))
         naive = stack.enter_context(served("loadtests.baselines.naive_server", "--data", str(data)))
         naive.wait()
-        sent = [http_requests.mcp("modern", "recall", {"query": text}, b'"memories":[{"id":') for text in texts]
+        sent = [_recall_request({"query": text}) for text in texts]
         plain = [msgspec.json.encode({"query": text}) for text in texts]
         asked = [Request(http_requests.post("/search", body), (b'"memories":[{"id":',)) for body in plain]
         drive(ours.port, sent, callers=1)
@@ -304,8 +304,8 @@ def _scope_queries(size: int) -> dict[str, list[Request]]:
 
 
 def _recall_request(arguments: dict[str, object], *, whole: bool = False) -> Request:
-    """A recall that must find something, with `whole` all matches."""
-    request = http_requests.mcp("modern", "recall", arguments, b'"memories":[{"id":')
+    """A recall that must find something, with `whole` all matches; without a floor, as the naive form has none."""
+    request = http_requests.mcp("modern", "recall", {**arguments, "floor": "none"}, b'"memories":[{"id":')
     return request._replace(expect=(*request.expect, b'"omitted":0')) if whole else request
 
 

@@ -21,7 +21,7 @@ from tests.support.security_binding import alive
 # An address of this machine alone that does not say so: nothing here is reachable from anywhere else.
 ELSEWHERE = "127.1"
 REFUSAL = (
-    f"quipu: Listening on {ELSEWHERE} needs keys: make one with `quipu key create`, "
+    f"quipu: Listening on {ELSEWHERE} needs keys: make one with `quipu key create --scope admin`, "
     "or say that anybody may read and write everything with --open (QUIPU_OPEN=1).\n"
 )
 

@@ -1,7 +1,10 @@
 """`quipu doctor` on a working installation and with each problem it detects."""
 
+import io
 import json
 import os
+import re
+import shlex
 import shutil
 import socket
 from argparse import Namespace
@@ -66,7 +69,9 @@ def test_doctor_creates_nothing_before_the_first_start(visit: Doctor, config: Co
     assert lines["data directory"] == f"ok     data directory: {config.data} is created at the first start"
     assert lines["database"] == "ok     database: none yet; created at the first start"
     assert lines["model"] == f"ok     model: {MODEL.name}, 256 dimensions"
-    assert lines["server"].endswith("; `quipu serve` starts it; clients that start their own server do not need it")
+    assert lines["server"].endswith(
+        f" --data {config.data}` starts it; clients that start their own server do not need it"
+    )
     assert lines["clients"].endswith("no supported client is configured for Quipu; `quipu setup --client NAME`")
     assert not config.data.exists()
 
@@ -164,7 +169,7 @@ def no_database(file: Path) -> None:
     ("harm", "detail"),
     [
         (damaged, "The file is damaged: "),
-        (foreign, "This file is not a Quipu database."),
+        (foreign, "This file is not a Quipu database;"),
         (newer, "The database has schema 9999, newer than this program's "),
         (changed, "Migration 0001_kernel of this database is not the one this program knows: "),
         (no_database, "The file is damaged: file is not a database"),
@@ -180,7 +185,9 @@ def test_unusable_database_is_wrong_and_unchanged(
     status, lines = visit()
     assert status == 1
     assert lines["database"].startswith(f"wrong  database: {detail}")
-    assert lines["database"].endswith("; `quipu restore` a backup, or choose another data directory")
+    assert lines["database"].endswith(
+        f"; `quipu restore BACKUP --data {kernel.config.data}` puts a backup in place, or choose another data directory"
+    )
     assert file.read_bytes() == before
 
 
@@ -240,8 +247,8 @@ def test_documents_without_a_vector_are_a_hint(visit: Doctor, kernel: Kernel, ca
     status, lines = visit()
     assert status == 0
     assert lines["database"] == (
-        "hint   database: 1 documents have no vector of this model yet; only full-text search finds them; "
-        "a running server or `quipu reindex` embeds them"
+        "hint   database: 1 document has no vector of this model yet; only full-text search finds them; "
+        f"a running server or `quipu reindex --data {kernel.config.data}` embeds them"
     )
     assert visit(model=None)[1]["database"].endswith("MiB, SQLite's integrity check passed")
 
@@ -266,6 +273,8 @@ def test_invalid_setting_is_wrong(visit: Doctor, home: Path) -> None:
         1,
         "wrong  settings: CODE_MEMORY_TOP_K is a whole number from 1 to 1000",
     )
+    line = visit(dialects=("paths", "path"))[1]["settings"]
+    assert line.startswith("wrong  settings: There is no dialect path: choose from paths, scopes, ")
 
 
 @pytest.mark.parametrize(
@@ -346,14 +355,22 @@ NOW = "2026-01-02T00:00:00.000Z"
         ("", {}, "ok     keys: none created: this machine needs none"),
         ("active", {}, "ok     keys: 1 created"),
         ("active", {"host": "0.0.0.0"}, "ok     keys: 1 created"),
-        ("revoked", {}, "wrong  keys: all are expired or revoked: no request is accepted; `quipu key create`"),
-        ("", {"host": "0.0.0.0"}, "wrong  keys: a server on 0.0.0.0 needs keys to start; `quipu key create`"),
+        (
+            "revoked",
+            {},
+            "wrong  keys: all are expired or revoked: no request is accepted; `quipu key create --scope admin ",
+        ),
+        (
+            "",
+            {"host": "0.0.0.0"},
+            "wrong  keys: a server on 0.0.0.0 needs keys to start; `quipu key create --scope admin ",
+        ),
         (
             "",
             {"host": "0.0.0.0", "open": True},
             "hint   keys: anyone who can reach 0.0.0.0 can read and write; unset QUIPU_OPEN",
         ),
-        ("unreadable", {}, "wrong  keys: keys.json cannot be read, so no caller can be authenticated.; "),
+        ("unreadable", {}, "wrong  keys: keys.json cannot be read, so no caller can be authenticated; "),
     ],
 )
 def test_key_configuration_is_graded(
@@ -377,7 +394,7 @@ def test_client_without_a_valid_key_is_wrong(visit: Doctor, config: Config, home
         write(home, "cursor", servers({"url": "http://127.0.0.1:7000/mcp", **headers}))
         return visit(port=7000)[1]["Cursor"]
 
-    ended = "wrong  Cursor: its key is expired, revoked or unknown; create one with `quipu key create` "
+    ended = "wrong  Cursor: its key is expired, revoked or unknown; create one with `quipu key create --scope write "
     assert line(secret) == "ok     Cursor: points to http://127.0.0.1:7000/mcp"
     assert line("").startswith("wrong  Cursor: its entry has no key, but the server requires one; create one with")
     assert line(secret[:-1] + "!").startswith(ended)
@@ -438,3 +455,108 @@ def test_unparsable_client_file_is_a_hint(visit: Doctor, home: Path) -> None:
 def test_share_of_windows_is_a_network_file_system() -> None:
     share: Any = PureWindowsPath(r"\\server\share\memories")
     assert doctor.kind_of(share) in doctor.NETWORK
+
+
+def without_vectors(config: Config, _home: Path) -> dict[str, Any]:
+    with apsw.Connection(str(config.file)) as db:
+        db.execute("DELETE FROM doc_vector")
+    db.close()
+    return {}
+
+
+def damaged_full_text(config: Config, _home: Path) -> dict[str, Any]:
+    with apsw.Connection(str(config.file)) as db:
+        db.execute("UPDATE doc_fts_data SET block = zeroblob(30) WHERE id > 10")
+    db.close()
+    return {}
+
+
+def unreadable_keys(config: Config, _home: Path) -> dict[str, Any]:
+    (config.data / api_keys.FILE).write_text("{")
+    (config.data / api_keys.FILE).chmod(0o600)
+    return {}
+
+
+def lost_keys(config: Config, _home: Path) -> dict[str, Any]:
+    api_keys.create(config.data, api_keys.Key("", "write", NOW))
+    open_kernel(config).store.close()
+    (config.data / api_keys.FILE).unlink()
+    return {}
+
+
+def revoked_keys(config: Config, _home: Path) -> dict[str, Any]:
+    key, _ = api_keys.create(config.data, api_keys.Key("", "write", NOW))
+    api_keys.revoke(config.data, key.id, NOW)
+    return {}
+
+
+def no_key_for_others(_config: Config, _home: Path) -> dict[str, Any]:
+    return {"host": "0.0.0.0"}
+
+
+def no_backup(config: Config, _home: Path) -> dict[str, Any]:
+    return {"backup_to": config.data.parent / "all of it"}
+
+
+def client_of_another_port(_config: Config, home: Path) -> dict[str, Any]:
+    write(home, "codex", 'mcp_servers.quipu.url = "http://127.0.0.1:7847/mcp/paths,common"')
+    return {}
+
+
+def client_of_another_folder(_config: Config, home: Path) -> dict[str, Any]:
+    write(home, "claude-desktop", servers({"command": "sh", "args": ["stdio", "--data", "/a"]}))
+    return {}
+
+
+def client_of_a_lost_program(_config: Config, home: Path) -> dict[str, Any]:
+    write(home, "cursor", servers({"command": "/nowhere/quipu", "args": ["stdio"]}))
+    return {}
+
+
+def client_without_a_key(config: Config, home: Path) -> dict[str, Any]:
+    api_keys.create(config.data, api_keys.Key("", "admin", NOW))
+    write(home, "cursor", servers({"url": "http://127.0.0.1:7000/mcp/brain"}))
+    return {"port": 7000}
+
+
+@pytest.mark.parametrize(
+    ("subject", "harm"),
+    [
+        ("database", without_vectors),
+        ("database", damaged_full_text),
+        ("keys", unreadable_keys),
+        ("keys", lost_keys),
+        ("keys", revoked_keys),
+        ("keys", no_key_for_others),
+        ("backups", no_backup),
+        ("Codex", client_of_another_port),
+        ("Claude Desktop", client_of_another_folder),
+        ("Cursor", client_of_a_lost_program),
+        ("Cursor", client_without_a_key),
+    ],
+)
+def test_remedy_followed_word_by_word_makes_it_ok(
+    visit: Doctor,
+    kernel: Kernel,
+    call: Call,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    subject: str,
+    harm: Callable[[Config, Path], dict[str, Any]],
+) -> None:
+    """In a terminal that knows neither the folder nor the port: the first command, or both if one feeds the other."""
+    for name in ("QUIPU_DATA", "PORT", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    call("add_memory", path="a", content="hello")
+    kernel.store.close()
+    changes = {"port": 7001, **harm(kernel.config, home)}
+    line = visit(**changes)[1][subject]
+    assert not line.startswith("ok")
+    commands = re.findall(r"`quipu ([^`]+)`", line)
+    for command in commands if "--key -`" in line else commands[:1]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(capsys.readouterr().out))
+        assert main(shlex.split(command)) == 0
+    capsys.readouterr()
+    assert visit(**changes)[1][subject].startswith("ok")

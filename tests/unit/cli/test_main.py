@@ -229,7 +229,10 @@ def test_doctor_tells_misspelt_settings_and_known_ones_are_not_told(tmp_path: Pa
     _, printed, complaint = ended("doctor", QUIPU_DATA=str(tmp_path), QUIPU_LOGS="1", QUIPU_BRAIN_HALF_LIFE_DAYS="9")
     told = [line for line in printed.splitlines() if "QUIPU_LOGS" in line or "HALF_LIFE" in line]
     assert (told, complaint) == (
-        ["hint   settings: QUIPU_LOGS is no setting: did you mean QUIPU_LOG?; it has no effect"],
+        [
+            "hint   settings: QUIPU_LOGS is no setting: did you mean QUIPU_LOG?; it has no effect: correct its name, "
+            "or unset it"
+        ],
         "",
     )
 

@@ -222,7 +222,7 @@ def test_missing_required_key_is_warned_about(home: Path, quipu: Quipu, monkeypa
     assert quipu("setup", "--client", "cursor") == (
         0,
         f"Cursor: {file(BY_NAME['cursor'], home)} is up to date\n",
-        "the server requires a key: create one with `quipu key create` and pass it with --key\n" + NOBODY,
+        "the server requires a key: create one with `quipu key create --scope write` and pass it with --key\n" + NOBODY,
     )
     for more in (("--key", "k"), ("--url", "http://127.0.0.1:9/mcp"), ("--stdio",)):
         assert quipu("setup", "--client", "cursor", *more)[::2] == (0, "" if more == ("--stdio",) else NOBODY)
