@@ -23,10 +23,11 @@ NOT_HERE = not rules and not extras and not ship and not originals and not ui an
 WHOLE = FUZZ_REQUESTS=15000 KILL_ROUNDS=4 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "$(NOT_HERE)"
 REST = $(subst -m "not,-m "(not quick or hypothesis) and not,$(WHOLE))
 UI = $(VENV)/python -m pytest -m ui tests/ui
-# With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another.
+# With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another; then asserts are explained.
 again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \
 	$(1) -n 0 -rA --show-capture=no --last-failed --last-failed-no-failures none --maxfail 5; }
 LONG = -o faulthandler_timeout=0
+LITESTREAM = $(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 # Else every process of a test compiles the whole program again where the caller turns bytecode off.
@@ -42,10 +43,14 @@ test-rest: .tests-rest .style .rules types conformance ## what `make test` leave
 
 # Many of these tests wait for a server, so there is a process more than there are cores.
 .tests-rest .tests-whole: .venv/.ok .venv-clients/mcp-v1/.ok
-	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
-	@$(call again,$(if $(filter .tests-rest,$@),$(REST),$(WHOLE)),-n $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)') --dist worksteal)
+	@$(LITESTREAM)
+	@$(call again,$(if $(filter .tests-rest,$@),$(REST),$(WHOLE)),$(if $(AGAIN),--assert=plain) -n $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)') --dist worksteal)
 
-test-all: .tests-whole .venv-node/.ok ## everything; the browser leaves a core to the checks
+# Beside each other; the failure of one is reported where it is needed.
+.environments:
+	@$(MAKE) --jobs --keep-going .venv/.ok .venv-clients/mcp-v1/.ok .venv-litestream/.ok .venv-node/.ok || true
+
+test-all: .environments .tests-whole .venv-node/.ok ## everything; the browser leaves a core to the checks
 	@$(MAKE) test-ui & ui=$$!; $(MAKE) .style .rules types conformance; checks=$$?; wait $$ui && exit $$checks
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
@@ -103,7 +108,7 @@ IO_ERRORS ?= all
 MISTAKES_EVERY ?= 1
 LATE_SECONDS ?= 1.5
 SOAK_SECONDS ?= 1800
-FAULTS := DAMAGED_IMPORTS=50 BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=20000 RACED_ENTRIES=200 \
+FAULTS := DAMAGED_IMPORTS=50 HOSTILE_EVERY=1 BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=20000 RACED_ENTRIES=200 \
 	LARGE_MIB=640 BACKUPS=10 EXPORTED=10000 KILLED_EVERY=1 LEAVING=2000 NOTES_KILL_ROUNDS=100 RESTORE_ROUNDS=50 \
 	STEPS_EVERY=1 FOREIGN_ROUNDS=20 FOREIGN_SECONDS=30 WORKER_WRITES=10000 WORKER_KILL_ROUNDS=50 SOAK_SECONDS=$(SOAK_SECONDS)
 
@@ -112,7 +117,7 @@ LENGTHS := FUZZ_REQUESTS=$(FUZZ_REQUESTS) FUZZ_SURFACES=$(FUZZ_SURFACES) KILL_RO
 	MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) BROKEN_BUILDS=$(BROKEN_BUILDS) $(FAULTS)
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
-	@$(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installed here: another program takes its place."
+	@$(LITESTREAM)
 	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and not alone" -n logical --dist worksteal $(ARGS) || [ $$? = 5 ] # 5: ARGS selects none
 	@$(LENGTHS) $(VENV)/python -m pytest $(LONG) -m "catalogue and alone" $(ARGS) || [ $$? = 5 ]
 
@@ -124,7 +129,7 @@ lint: .style .venv-node/.ok ## check the format, the rules of the house, and the
 types: .venv/.ok .venv-node/.ok ## check the types of everything, tests included, and of the product on Windows
 	@$(MAKE) --jobs=2 .types-all .types-windows
 
-.PHONY: types .style .types .types-all .types-windows .rules
+.PHONY: .environments types .style .types .types-all .types-windows .rules
 .style: .venv/.ok
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
@@ -234,7 +239,7 @@ define install
 		.ci/patience $(@D)/bin/python -m pip install $(PIP) --disable-pip-version-check --require-hashes -r $(1); \
 	fi
 endef
-PIP := --quiet
+PIP := --quiet --no-compile
 
 # What running needs, and the command; the tools for tests are added to it.
 .venv/.run: PIP := --no-compile

@@ -4,8 +4,6 @@ The text of a memory is typed as an option, on standard input, or in an editor.
 """
 
 import argparse
-import asyncio
-import http.client
 import os
 import shlex
 import subprocess
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from kernel.cli import client_entries, local_client, output, witness
+from kernel.cli import local_client, output, witness
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
@@ -27,6 +25,7 @@ from kernel.core.text import count_of_memories
 if TYPE_CHECKING:
     from handlers.console.printing import Style
 
+_OK = 200
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 _ELSEWHERE = "Exports, replicas and backups elsewhere are not checked: delete those that are older than this."
@@ -140,7 +139,7 @@ def _check_text(name: str, text: str) -> None:
 def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> str:
     mark = os.urandom(16).hex()
     status, body = send(command, msgspec.json.encode(request), style, mark)
-    if status == http.HTTPStatus.OK:
+    if status == _OK:
         output, news = witness.judged(body, mark, ".")
         tell(send, news)
         return local_client.in_local_time(output).decode("utf-8", "replace")
@@ -204,6 +203,9 @@ def sender_to_data(config: Config) -> Send:
 
 def _on_file(config: Config) -> Send:
     def send(command: str, body: bytes, style: "Style", mark: str) -> tuple[int, bytes]:
+        # Half a second, which a command beside a server does without.
+        import asyncio
+
         from handlers.console.commands import local_caller, run_command
         from handlers.console.printing import printed
         from kernel.operations.replica import is_replica
@@ -217,12 +219,16 @@ def _on_file(config: Config) -> Send:
             result = asyncio.run(run_command(kernel.dispatch, caller, command, body, mark, plain=style == "json"))
         finally:
             kernel.store.close()
-        return 200, printed(command, result, style, in_seconds=True).encode("utf-8", "replace")
+        return _OK, printed(command, result, style, in_seconds=True).encode("utf-8", "replace")
 
     return send
 
 
 def _at_url(url: str, key: str) -> Send:
+    import http.client
+
+    from kernel.cli import client_entries
+
     parts = client_entries.parse_url(url)
     bearer = client_entries.typed_key(key)
     connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

@@ -14,7 +14,6 @@ import msgspec
 
 from kernel.calls.dispatch import Answer, Call, OnOutcome
 from kernel.core.ids import utc_now
-from kernel.http.uvicorn_protocol import STATUSES
 from kernel.operations.backup import BackupLoop, time_of_newest
 from kernel.store.engine import DatabaseUse
 from kernel.store.store import Load
@@ -111,6 +110,8 @@ class Snapshot(NamedTuple):
         backups: Backups | None = None,
         database: DatabaseUse | None = None,
     ) -> Self:
+        from kernel.http.uvicorn_protocol import STATUSES  # for a server alone: uvicorn is slow to import
+
         resident, files = _resident_and_files()
         return cls(
             registry.calls(),

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
-
-from uvicorn.server import ServerState
+from typing import TYPE_CHECKING
 
 from kernel.core.config import on_loopback
 from kernel.core.errors import Fault
+
+if TYPE_CHECKING:  # uvicorn takes a tenth of a second to import, and commands on the file serve nothing
+    from uvicorn.server import ServerState
 
 _BACKLOG = 2048  # connections that wait to be accepted: that of uvicorn
 _FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START of systemd's socket activation
@@ -109,7 +111,7 @@ def descriptors() -> int:
 class IdleTimer:
     """Expires after `seconds` without a request; connections that are only open do not count."""
 
-    def __init__(self, seconds: float, state: ServerState, clock: Callable[[], float]) -> None:
+    def __init__(self, seconds: float, state: "ServerState", clock: Callable[[], float]) -> None:
         self._seconds = seconds
         self._state = state
         self._clock = clock

@@ -88,6 +88,7 @@ def patterns() -> Mapping[str, Found]:
         key = (one.pattern.pattern, one.pattern.flags)
         before = unique.get(key)
         unique[key] = one if before is None else before._replace(uses=before.uses | one.uses)
+    _tree.cache_clear()  # as large as all else that a test process holds
     return {one.name: one for one in unique.values()}
 
 
@@ -131,12 +132,21 @@ class _Call(NamedTuple):
 
 @cache
 def _calls() -> tuple[_Call, ...]:
-    return tuple(call for module in modules() for call in _calls_in(module, _tree(module), ""))
+    return tuple(call for module in modules() if _may_call(module) for call in _calls_in(module, _tree(module), ""))
+
+
+def _may_call(module: ModuleType) -> bool:
+    """Whether the text of a module has a call that `_of_call` looks at."""
+    return any(word in _source(module) for word in ("re.", "regex(", "Meta("))
+
+
+def _source(module: ModuleType) -> str:
+    return Path(str(module.__file__)).read_text(encoding="utf-8")
 
 
 @cache
 def _tree(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    return ast.parse(_source(module))
 
 
 def _calls_in(module: ModuleType, node: ast.AST, function: str) -> Iterator[_Call]:

@@ -33,6 +33,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are neither pipes nor links for everybody"),
 ]
+EVERY = int(os.environ.get("HOSTILE_EVERY", "3"))  # a client and a kind of import get the shapes in turn
 SECONDS = 30  # for one shape on one surface, on a busy machine
 EVENTS = ("session-start", "first-prompt", "post-compact")
 SUMMARY = "The API moved to port 8123; its tests pass, the worker is next."
@@ -124,10 +125,11 @@ def test_hooks_tell_nothing_of_what_lies_outside(
     hook: Any, repositories: dict[str, Path], capfd: pytest.CaptureFixture[str], catalogue: Catalogue
 ) -> None:
     found: dict[str, int] = {}
-    noted = 0
-    for title, root in repositories.items():
-        for client in CLIENTS:
+    noted = times = 0
+    for number, (title, root) in enumerate(repositories.items()):
+        for client in CLIENTS[number % EVERY :: EVERY]:
             for event in EVENTS:
+                times += 1
                 with limit(title):
                     outputs = hook(client, event, root)
                 errors = capfd.readouterr().err
@@ -135,8 +137,7 @@ def test_hooks_tell_nothing_of_what_lies_outside(
                 if size := leaked(*outputs, errors):
                     found[f"{title}, {client} {event}"] = size
     assert found == {}
-    assert noted >= 15 * len(CLIENTS)  # of most tricks with prime.md
-    times = len(repositories) * len(CLIENTS) * len(EVENTS)
+    assert noted >= 15 * len(CLIENTS) // EVERY  # of most tricks with prime.md
     catalogue("S14", injected="hostile repositories, hooks", times=times, outcome="0 bytes from outside")
 
 
@@ -197,8 +198,10 @@ def test_imports_take_nothing_of_what_lies_outside(
     monkeypatch.setattr(logging, "raiseExceptions", False)  # a handler of an earlier test may have a closed stream
     assert {*FOLDERS} - {"project-brain"} <= {one.kind for one in IMPORTS}
     found: dict[str, int] = {}
-    for title, root in repositories.items():
-        for kind in FOLDERS:
+    times = 0
+    for number, (title, root) in enumerate(repositories.items()):
+        for kind in FOLDERS[number % EVERY :: EVERY]:
+            times += 1
             said = ""
             with limit(f"{title}, {kind}"), suppress(Fault):
                 try:
@@ -212,7 +215,6 @@ def test_imports_take_nothing_of_what_lies_outside(
     stored = shell.export().read_bytes()
     assert (found, leaked(stored)) == ({}, 0)
     assert b"Ask Ada." in stored
-    times = len(repositories) * len(FOLDERS)
     catalogue("S14", injected="hostile repositories, imports", times=times, outcome="0 bytes from outside")
 
 
