@@ -5,6 +5,7 @@ nothing leads elsewhere: agents write these texts. A line is read once: a mark w
 a line.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from markupsafe import Markup, escape
@@ -20,6 +21,7 @@ _DELIMITERS = regex(r"[ |:-]{3,400}")
 _FENCES = ("```", "~~~")
 _BEGINNING = regex(r"[`*_\[]")  # of an element within a line
 _MARKS = (("`", "code"), ("**", "strong"), ("__", "strong"), ("*", "em"))
+_BOXES = {"[ ] ": "\u2610", "[x] ": "\u2611", "[X] ": "\u2611"}  # of a list of tasks
 _DEEPEST = 3
 _INDENT = 2  # blanks
 
@@ -45,7 +47,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
             end = _end(lines, at, lambda row: "|" in row)
             yield _table(lines[at], lines[at + 2 : end])
         elif (item := _ITEM.fullmatch(line)) and not _RULE.fullmatch(line):
-            end = _end(lines, at, lambda row: _ITEM.fullmatch(row) is not None)
+            end = _end(lines, at, _items_like(item))
             opening, closing = (f'<ol start="{int(item[2])}">', "</ol>") if item[2] else ("<ul>", "</ul>")
             yield f"{opening}{''.join(map(_item, lines[at:end]))}{closing}"
         elif line.startswith(">"):
@@ -92,11 +94,18 @@ def _cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
+def _items_like(item: re.Match[str]) -> Callable[[str], bool]:
+    """Return a test of items that have a number as this one, or none as this one."""
+    return lambda row: (other := _ITEM.fullmatch(row)) is not None and bool(other[2]) == bool(item[2])
+
+
 def _item(line: str) -> str:
     match = _ITEM.fullmatch(line)
     assert match is not None
     depth = min(len(match[1]) // _INDENT, _DEEPEST)
-    return f'<li class="depth{depth}">{_inline(match[3])}</li>' if depth else f"<li>{_inline(match[3])}</li>"
+    box = _BOXES.get(match[3][:4], "")
+    content = f"{box} {_inline(match[3][4:])}" if box else _inline(match[3])
+    return f'<li class="depth{depth}">{content}</li>' if depth else f"<li>{content}</li>"
 
 
 def _inline(line: str) -> str:

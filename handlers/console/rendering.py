@@ -23,6 +23,7 @@ from handlers.console.search import WEIGHTS, Signal
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line, visible
 from kernel.core.times import stored_time
+from kernel.search.query import STOP_WORDS
 
 _LEVELS = 4  # of colour, by powers of the busiest day
 _HERE = Path(__file__).parent
@@ -201,6 +202,7 @@ def highlight(text: str, query: str) -> Markup:
 def _beginning_with(query: str) -> re.Pattern[str] | None:
     """Return the words that begin like a word of the query, in any case."""
     words = {word for word in _WORD.findall(query) if len(word) >= _SHORTEST_MARKED}
+    words = {word for word in words if word.lower() not in STOP_WORDS} or words
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE) if words else None
 
 

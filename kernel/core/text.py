@@ -61,6 +61,9 @@ _ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
 _DROPPED = regex(f"[{_INVISIBLE}]")
 # A line end of Windows is none of them; a surrogate stands for a byte of a file name.
 _OBEYED = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+# Characters that joiners stand between in writing: of Arabic, Syriac, Indic and Mongolian script, and pictures.
+_JOINED = r"\u0600-\u0dff\u0f00-\u109f\u1780-\u18af\u20e3\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_STRAY_JOINER = regex(f"(?<![{_JOINED}])[{_JOINERS}]|[{_JOINERS}](?![{_JOINED}])")
 # Characters that are invisible or reorder the text around them: shown by their number.
 _SHOWN_BY_NUMBER = {
     code: f"\u27e8U+{code:04X}\u27e9"
@@ -71,7 +74,8 @@ _SHOWN_BY_NUMBER = {
         (0xAD, 0xAD),
         (0x61C, 0x61C),
         (0x180E, 0x180E),
-        (0x200B, 0x200F),
+        (0x200B, 0x200B),
+        (0x200E, 0x200F),
         (0x2028, 0x202E),
         (0x2060, 0x206F),
         (0xFE00, 0xFE0E),
@@ -352,8 +356,12 @@ def _number(match: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return the text with invisible and reordering characters as marks."""
-    return text if text.isascii() and text.isprintable() else text.translate(_SHOWN_BY_NUMBER)
+    """Return the text with invisible and reordering characters as marks, but for joiners within words and emoji."""
+    if text.isascii() and text.isprintable():
+        return text
+    if "\u200c" in text or "\u200d" in text:
+        text = _STRAY_JOINER.sub(_number, text)
+    return text.translate(_SHOWN_BY_NUMBER)
 
 
 def whole_characters(data: bytes) -> bytes:

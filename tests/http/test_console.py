@@ -457,6 +457,21 @@ def test_a_hit_says_how_likely_it_answers_in_a_word(server: House) -> None:
     assert ('<span class="tag weak">may answer</span>' in weak) == ("Nothing known answers this for certain" in weak)
 
 
+def test_hits_that_answer_nothing_are_behind_a_fold_and_named_so(server: House) -> None:
+    added(server, "otters", "Otters sleep on their backs")
+    shown = page(server, "/ui/search?q=price+of+copper+wire")
+    assert "0 found by" in shown
+    assert "Nothing known answers this. The nearest are behind the fold." in shown
+    assert "weaker hit" in shown
+    assert "Nothing was found" not in shown
+
+
+def test_marks_leave_words_of_function_out(server: House) -> None:
+    added(server, "seals", "Seals sleep in the kelp, and the young on rocks")
+    shown = page(server, "/ui/search?q=where+do+the+seals+sleep+on")
+    assert "<mark>Seals</mark> <mark>sleep</mark> in the kelp, and the young on rocks" in shown
+
+
 @pytest.mark.parametrize(
     ("wrong", "typed"),
     [("after=someday", "someday"), ("before=31+june", "31 june"), ("words=much", "much"), ("space=none:x", "none:x")],

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.core.text import one_line, one_word, yaml_block, yaml_flow
+from kernel.core.text import one_line, one_word, visible, yaml_block, yaml_flow
 
 AWKWARD = (
     "",
@@ -141,6 +141,22 @@ def test_no_text_starts_a_line_at_the_margin(text: str) -> None:
     lines = yaml_block({"before": 1, "text": text, "after": 2}).split("\n")
 
     assert [line.split(":")[0] for line in lines if line[:1] not in ("", " ")] == ["before", "text", "after"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian: I want
+        "\u0915\u094d\u200d\u0937",  # Devanagari
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467 and \u2764\ufe0f\u200d\U0001f525",  # a family, a heart on fire
+    ],
+)
+def test_joiners_of_words_and_emoji_are_shown_as_they_are(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_joiners_elsewhere_are_shown_by_their_number() -> None:
+    assert visible("pass\u200dword \u200c\U0001f469") == "pass\u27e8U+200D\u27e9word \u27e8U+200C\u27e9\U0001f469"
 
 
 def test_every_invisible_character_is_escaped() -> None:

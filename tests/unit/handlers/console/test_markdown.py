@@ -17,7 +17,12 @@ from handlers.console.markdown import markdown
             "<p>One <strong>bold</strong>, <em>slanted</em>, <code>c*o*de</code>.</p>",
         ),
         ("a\nb\n\nc", "<p>a\nb</p><p>c</p>"),
-        ("- one\n  - two\n1. three", '<ul><li>one</li><li class="depth1">two</li><li>three</li></ul>'),
+        ("- one\n  - two", '<ul><li>one</li><li class="depth1">two</li></ul>'),
+        (
+            "1. one\n  - part\n2. two",
+            '<ol start="1"><li>one</li></ol><ul><li class="depth1">part</li></ul><ol start="2"><li>two</li></ol>',
+        ),
+        ("- [ ] to do\n- [x] done", "<ul><li>\u2610 to do</li><li>\u2611 done</li></ul>"),
         ("3. three\n4. four", '<ol start="3"><li>three</li><li>four</li></ol>'),
         ("> said\n> again", "<blockquote>said\nagain</blockquote>"),
         ("---", "<hr>"),
