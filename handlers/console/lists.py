@@ -119,7 +119,9 @@ async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeli
         days = [] if space else days_until_now(tx, _YEAR_DAYS, dialects)
         further = next_page(summaries or rows)
         shown = ordered(summaries[:PAGE_ROWS], choices.get("sort", ""), _SESSION_COLUMNS)
-        return Timeline(_names(dispatch), choices, rows[:PAGE_ROWS], shown, further, days)
+        # An import has changes of days long past: a page has each day once.
+        events = sorted(rows[:PAGE_ROWS], key=lambda event: (event.at, event.number), reverse=True)
+        return Timeline(_names(dispatch), choices, events, shown, further, days)
 
     return await read(dispatch, visit, load)
 

@@ -211,6 +211,19 @@ def remembered(server: House, session: str, content: str) -> str:
     return f"sessions/{json.loads(answer.body)['id']}"
 
 
+def test_timeline_has_each_day_once_after_an_import_of_days_long_past(tmp_path: Path) -> None:
+    days = ("2026-03-02", "2026-05-04", "2026-03-02", "2026-04-03")
+    facts = [
+        {"id": f"{at}", "memory": f"Fact {at} of {day}", "created_at": f"{day}T08:0{at}:00Z"}
+        for at, day in enumerate(days)
+    ]
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": facts}))
+    assert main(["import", "mem0", str(tmp_path / "mem0.json"), "--data", str(tmp_path / "data")]) == 0
+    with house(Config(data=tmp_path / "data", model=None)) as fresh:
+        shown = page(fresh, "/ui/timeline")
+    assert re.findall(r'<h2 id="d(2026-0[345]-\d\d)"', shown) == ["2026-05-04", "2026-04-03", "2026-03-02"]
+
+
 def test_timeline_by_session_has_the_session_with_the_newest_memory_first(tmp_path: Path) -> None:
     with house(Config(data=tmp_path / "data", model=None)) as fresh:
         assert model(fresh, "/timeline", by="session")["sessions"] == []
