@@ -99,7 +99,7 @@ def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values(TEXT))
 def test_written_documents_are_read_back(loader: str, document: dict[str, Any]) -> None:
     assert read(yaml_block(document)) == document
@@ -110,7 +110,7 @@ PLAIN = TEXT.filter(lambda text: not re.search(r"[0-9]|^(?i:yes|no|on|off|y|n)$"
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values(PLAIN), st.sampled_from([None, True, False]), st.sampled_from([None, "'", '"', "|"]))
 def test_documents_of_other_writers_are_read_as_pyyaml_reads_them(
     loader: str, document: dict[str, Any], flow: bool | None, style: Any
@@ -246,7 +246,7 @@ def test_billion_laughs_is_refused_at_the_first_anchor() -> None:
         read("\n".join(["l0: &l0 lol", *levels]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.text(alphabet="ab \n\t-:#|>?[]{},'\"\\&*!%@`~01.e+", max_size=60))
 def test_any_text_is_read_or_refused_and_both_parsers_agree(text: str) -> None:
     values: list[Any] = []

@@ -134,7 +134,7 @@ def test_what_has_changed_since_does_not_make_the_hits_of_then_weak(call: Call, 
 @pytest.mark.slow
 @example(steps=[*[("paths", 0, START)] * 3, *[("paths", 0, DINNER)] * 4, ("paths", 3, START)])
 @given(steps=STEPS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_recall_as_of_a_moment_is_the_recall_of_that_moment(
     steps: list[tuple[str, int, str]], tmp_path_factory: Any, caller: Callable[[Dispatch], Call], clock: Clock
 ) -> None:
