@@ -19,7 +19,18 @@ from handlers.importers.records import (
     mapping_in,
     without_private,
 )
-from kernel.memories.import_records import GONE, KEPT, PARTS, UPDATED, Imported, Record, Remarks, Snapshot, Source
+from kernel.memories.import_records import (
+    GONE,
+    KEPT,
+    PARTS,
+    UPDATED,
+    Digests,
+    Imported,
+    Record,
+    Remarks,
+    Snapshot,
+    Source,
+)
 from kernel.security.rules.secrets import find_secret, redact
 from kernel.store.long_work import Steps, begin_steps, count_step, run_steps
 from kernel.store.transaction import Tx
@@ -49,7 +60,7 @@ class _Tally(NamedTuple):
 
     counts: Counter[str]
     remarks: Remarks
-    seen: set[int]
+    seen: Digests
     programs: dict[tuple[str, str], bool]
 
 
@@ -57,11 +68,11 @@ def run(open_: Open, source: Source, *, is_export: bool = False) -> Steps[Import
     """Run an import; of a source that `is_export`, which holds all that its program has, memories that earlier ones
     brought and it does not hold are archived.
     """
-    snapshot = Snapshot(str(source.path.resolve()), source.into, set()) if is_export else None
+    snapshot = Snapshot(str(source.path.resolve()), source.into, Digests()) if is_export else None
     with ExitStack() as stack:
         read = partial(_guarded, source, open_(source, stack), snapshot)
         total = _count(source, read)
-        tally, batches = _Tally(Counter(), Remarks(), set(), {}), _batches(read())
+        tally, batches = _Tally(Counter(), Remarks(), Digests(), {}), _batches(read())
         waiting: list[list[Item]] = []
         source.ahead.prepare = partial(_prepare, batches, waiting)
         tx = yield
@@ -223,7 +234,7 @@ def _public_value(name: str, value: Any) -> Any:
 
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:
-    """Return whether the source had this record before; 64 bits of a hash, so that 100,000 take a few megabytes."""
+    """Return whether the source had this record before."""
     digest = hash((record.dialect, record.kind, record.place, *_identity(record)))
     if digest in tally.seen:
         return True

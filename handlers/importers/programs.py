@@ -6,11 +6,12 @@ The rows of a table and the elements of an export become records by the same fun
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from handlers.importers.archives import Part, head_of, parts_of, rows_of, unknown_member
+from handlers.importers.chats import texts_in_parts
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     MAX_TEXT,
@@ -35,7 +36,7 @@ from handlers.importers.records import (
 )
 from kernel.core.errors import Fault
 from kernel.engines.foreign_file import ExternalDatabase, open_external
-from kernel.memories.import_records import GONE, Record, Source
+from kernel.memories.import_records import GONE, Digests, Record, Source
 from kernel.memories.json_rows import Element
 
 CLAUDE_MEM, ENGRAM, MEMORY_SERVICE, MEM0 = "claude-mem", "engram", "mcp-memory-service", "mem0"
@@ -102,27 +103,41 @@ def open_export(export: Export, source: Source, stack: ExitStack) -> Read:
     parts = parts_of(inner, stack)
     if not any(isinstance(part, Part) and _is_export(export, part) for part in parts):
         raise Fault("invalid", f"{shown(source.path.name)} holds nothing that can be imported.")
-    return partial(_newest, export, parts, source.path.name)
+    read = partial(_export_items, export, parts, source.path.name)
+    return partial(_newest, read, cache(partial(_last_versions, read)))
 
 
 def _is_export(export: Export, part: Part) -> bool:
     return not part.name or any(PurePosixPath(part.name).match(pattern) for pattern in export.files)
 
 
-def _newest(export: Export, parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+def _newest(read: Read, last_versions: Callable[[], Mapping[int, int]]) -> Iterator[Item]:
     """Yield the items of an export, of several versions of a record the last changed that may be a memory."""
-    last: dict[int, int] = {}
-    for number, item in enumerate(_export_items(export, parts, name)):
-        if isinstance(item, Record) and _is_version(item):
-            key = _digest(item)
-            last[key] = max(last.get(key, 0), _rank(item, number))
-    for number, item in enumerate(_export_items(export, parts, name)):
-        if not isinstance(item, Record) or not _is_version(item) or last[_digest(item)] == _rank(item, number):
+    last = last_versions()
+    for number, item in enumerate(read()):
+        rank = last.get(_digest(item)) if isinstance(item, Record) and _is_version(item) else None
+        if not isinstance(item, Record) or rank in (None, _rank(item, number)):
             yield item
         elif item.kind == GONE:
             yield _DELETED
         else:
             yield _OLDER._replace(name=item.title or str(item.origin.get("id", "")))
+
+
+def _last_versions(read: Read) -> Mapping[int, int]:
+    """Return the rank of the last version of each record of an export that has several; most have a single one."""
+    digests, repeated, ranks = Digests(), set[int](), dict[int, int]()
+    for _, item in _versions(read):
+        digest = _digest(item)
+        (repeated if digest in digests else digests).add(digest)
+    for number, item in _versions(read) if repeated else ():
+        if (digest := _digest(item)) in repeated:
+            ranks[digest] = max(ranks.get(digest, 0), _rank(item, number))
+    return ranks
+
+
+def _versions(read: Read) -> Iterator[tuple[int, Record]]:
+    return ((number, item) for number, item in enumerate(read()) if isinstance(item, Record) and _is_version(item))
 
 
 def _is_version(item: Record) -> bool:
@@ -383,7 +398,8 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
 
 
 def _mem0_memory(row: Values, name: str) -> Record:
-    text = text_of(row, *_MEM0_TEXTS)
+    in_parts = filter(None, (texts_in_parts(row.get(name)) for name in _MEM0_TEXTS))
+    text = text_of(row, *_MEM0_TEXTS) or next(in_parts, "")
     number = text_of(row, "id", "hash") or text
     metadata = {**mapping_in(row.get("metadata")), **other_members(row, *_MEM0_PLACED)}
     return Record(

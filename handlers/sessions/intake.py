@@ -56,7 +56,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     rows = [(_session(tx, record), memories.content_hash(record.text), record.created_at) for record in records]
     for record, (session, digest, _) in zip(records, rows, strict=True):
         if record.snapshot is not None:
-            record.snapshot.seen.update(_marks(session, digest, _origin(record)))
+            record.snapshot.seen.add(*_marks(session, digest, _origin(record)))
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -127,7 +127,7 @@ def _imported(tx: Tx, snapshot: Snapshot, program: str) -> Iterator[tuple[str, s
         if is_there:
             origin = json_text(_origin_fields(stored_object(row.origin)))
             marks = [*_marks(row.session, row.hash, origin), hash(row.id)]
-            yield str(row.id), row.summary, not snapshot.seen.isdisjoint(marks)
+            yield str(row.id), row.summary, any(mark in snapshot.seen for mark in marks)
 
 
 def _of_origin(tx: Tx, record: Record) -> Iterator[int]:
@@ -147,7 +147,7 @@ def _delete_gone(tx: Tx, record: Record) -> int | str:
     number = record.details.get("id")
     numbers = [int(number)] if number else [*_of_origin(tx, record)]
     if record.snapshot is not None:
-        record.snapshot.seen.update(map(hash, numbers))
+        record.snapshot.seen.add(*map(hash, numbers))
     if any(outcome_of_change(tx, memories.SPACE, str(number), "") != UPDATED for number in numbers):
         return KEPT
     for number in [] if tx.readonly else numbers:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _SHOWN_NAME = 120  # characters of a name in a sentence
 _SHOWN_NAMES = 20  # in a remark
 NOTHING = " Nothing was imported."
+_BUCKETS = 4096
 _ID_BYTES = 13  # of a digest: 21 characters in base 32, as in the ids of the originals
 
 
@@ -109,13 +111,28 @@ PARTS, GONE = "parts", "gone"
 """The kind of a record with the keys of all parts of a file: memories of other parts of it are archived. And that of a
 record that its source has no more: it is deleted there, or `details` has the `id` of the memory here.
 """
-_IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
+IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
 Take = Callable[[Tx, Sequence[Record]], Sequence[int | str]]
 """Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing.
 
 A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it. Of PARTS and
 GONE it returns how many others are archived.
 """
+
+
+class Digests:
+    """A set of hashes, in an eighth of the memory of a set of numbers: an import holds one for each record."""
+
+    def __init__(self) -> None:
+        self._buckets = [array("q") for _ in range(_BUCKETS)]
+
+    def __contains__(self, digest: int) -> bool:
+        return digest in self._buckets[digest % _BUCKETS]
+
+    def add(self, *digests: int) -> None:
+        for digest in digests:
+            if digest not in self:
+                self._buckets[digest % _BUCKETS].append(digest)
 
 
 class Snapshot(NamedTuple):
@@ -125,7 +142,7 @@ class Snapshot(NamedTuple):
 
     path: str
     into: str
-    seen: set[int]
+    seen: Digests
     is_shared: bool = False
 
 
@@ -161,7 +178,7 @@ def outcome_of_change(tx: Tx, space: str, key: str, text: str) -> bool | str:
     and False for that if the source is as it was imported.
     """
     events = history.read(tx, space, key)
-    imports = [event for event in events if event.tool.startswith(_IMPORT)]
+    imports = [event for event in events if event.tool.startswith(IMPORT)]
     is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imports}
     if events[-1:] == imports[-1:] or is_undone:
         return UPDATED

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernel.core.errors import Fault
-from kernel.memories.import_records import LeftOut, Remarks, Source, stable_id
+from kernel.memories.import_records import Digests, LeftOut, Remarks, Source, stable_id
 
 
 def remarks(*parts: LeftOut) -> Remarks:
@@ -17,6 +17,12 @@ def remarks(*parts: LeftOut) -> Remarks:
 
 def source(*, strict: bool = False) -> Source:
     return Source(Path("notes"), None, {}, Path("copies"), strict=strict)
+
+
+def test_digests_are_a_set_of_hashes() -> None:
+    digests, numbers = Digests(), [hash(str(number)) for number in range(10_000)]
+    digests.add(*numbers[::2], *numbers[::4])
+    assert [number for number in numbers if number in digests] == numbers[::2]
 
 
 def test_reasons_are_told_with_some_names_the_most_frequent_first() -> None:
