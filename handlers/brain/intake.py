@@ -31,6 +31,7 @@ from kernel.store.transaction import Tx
 
 _PREFIXES = {"memory": "mem", "entity": "ent", "note": "note", "link": "lnk"}
 _KNOWN = {"memory": "brain.intake.memories", "entity": "brain.intake.entities", "note": "brain.intake.notes"}
+_SET_ASIDE = "Set aside in its source"
 _ARCHIVED = Successor("archived", "archived", None, "No longer in its source")
 
 
@@ -115,20 +116,22 @@ def _changed_note(tx: Tx, db: str, new: _Row) -> bool | str:
 
 
 def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
-    """Update the text, category and tags of an active memory; a source that is older than the row changes nothing."""
+    """Update the text, category and tags of an active memory, or set it aside as its source does; a source that is
+    older than the row changes nothing.
+    """
     old = tx.one("brain.repository.get", Memory, db=db, id=new.id)
     now: Memory = new.row
-    if old is None or now.status != ACTIVE:
+    if old is None or ACTIVE not in {old.status, now.status}:
         return False
-    space, is_back = f"brain:{db}", old.status == _ARCHIVED.status
-    if is_back and not _was_gone(tx, space, old):
-        return False
-    if not is_back and (old.status != ACTIVE or old.content == now.content):
-        return False
-    if record.updated_at and record.updated_at < old.updated_at and not is_back:
-        return False
+    space = f"brain:{db}"
+    if old.status == now.status:
+        is_same = (old.content, old.category, old.tags) == (now.content, now.category, now.tags)
+        if is_same or (record.updated_at and record.updated_at < old.updated_at):
+            return False
     outcome = KEPT if lock_of(old) else outcome_of_change(tx, space, new.id, new.text)
-    if outcome == UPDATED and not tx.readonly:
+    if outcome == UPDATED and not tx.readonly and now.status != ACTIVE:
+        retire(tx, db, old, Successor(now.status, now.status, now.superseded_by, _SET_ASIDE))
+    elif outcome == UPDATED and not tx.readonly:
         unset = {"subcategory": None, "status": ACTIVE, "importance": None, "valid_until": None}
         changes = {name: getattr(now, name) for name in ("content", "category", "tags", "metadata")} | unset
         more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
@@ -136,12 +139,6 @@ def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
         kept = _Row(row, row.id, row.content, memory_source(space, row))
         _keep_update(tx, space, old.content, kept, source_of(record))
     return outcome
-
-
-def _was_gone(tx: Tx, space: str, row: Memory) -> bool:
-    """Return whether an import has archived a memory, because its source held it no more."""
-    events = history.read(tx, space, row.id)
-    return bool(events) and (events[-1].operation, events[-1].reason) == (_ARCHIVED.operation, _ARCHIVED.reason)
 
 
 def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:

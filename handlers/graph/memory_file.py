@@ -26,7 +26,7 @@ from kernel.store.transaction import Tx
 
 _Open = Callable[[], AbstractContextManager[IO[bytes]]]
 _UNREADABLE = (OSError, EOFError, BadZipFile, NotImplementedError, RuntimeError, zlib.error)  # of archives too
-_ENDINGS = (".json", ".jsonl")
+_ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _HEAD_BYTES = 1 << 16
 _MOST_LOOKED_AT = 20  # rows of the beginning of a file
 _MOST_LEVELS = 4  # of an answer: the response, its result, the list of parts, a part
@@ -94,7 +94,7 @@ def _files(path: Path) -> Iterator[tuple[str, _Open | None]]:
     if path.is_dir():
         for entry in sorted(path.iterdir()):
             is_json = entry.name.endswith(_ENDINGS) and entry.is_file() and not entry.is_symlink()
-            yield entry.name, partial(entry.open, "rb") if is_json else None
+            yield entry.name, partial(_unpacked_member, entry.name, partial(entry.open, "rb")) if is_json else None
         return
     with path.open("rb") as file:
         start = file.read(4)
@@ -104,13 +104,18 @@ def _files(path: Path) -> Iterator[tuple[str, _Open | None]]:
             with ZipFile(file) as archive:
                 for info in (info for info in archive.infolist() if not info.is_dir()):
                     is_json = info.filename.endswith(_ENDINGS)
-                    yield info.filename, partial(archive.open, info) if is_json else None
+                    opens = partial(_unpacked_member, info.filename, partial(archive.open, info))
+                    yield info.filename, opens if is_json else None
         else:
             yield "", partial(_unpacked, file) if start.startswith(b"\x1f\x8b") else partial(nullcontext, file)
 
 
 def _unpacked(file: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(file))
+
+
+def _unpacked_member(name: str, opens: Callable[[], IO[bytes]]) -> IO[bytes]:
+    return _unpacked(opens()) if name.endswith(".gz") else opens()
 
 
 def _tell_type(entity: _Entity, place: str, here: str | None, types: dict[str, str], remarks: Remarks) -> None:

@@ -17,25 +17,40 @@ _MOST_NAMED = 100  # characters of a heading in a remark
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
 _COMMENT = regex(r"[ ]{0,3}<!--")
-_OPEN = regex(r"[ ]{0,3}<([A-Za-z][\w.-]{0,60})(?:[ \t][^<>\n]{0,200})?>[ \t]*")
+_OPEN = regex(r"[ ]{0,3}<([A-Za-z][\w.-]{0,60})((?:[ \t][^<>\n]{0,200})?)>[ \t]*")
 _CLOSE = regex(r"[ ]{0,3}</([A-Za-z][\w.-]{0,60})>[ \t]*")
-_OF_LAYOUT = {"a", "center", "code", "details", "div", "li", "ol", "p", "pre", "span", "table", "td", "tr", "ul"}
+# A heading in HTML, the line that shows what is folded below it, and the tags within either.
+_HTML_HEADING = regex(r"[ ]{0,3}<h([1-6])(?:[ \t][^<>\n]{0,200})?>([^\n]{1,300})</h[1-6]>[ \t]*", 2)
+_FOLDED = regex(r"[ \t]{0,8}(?:<details[^<>\n]{0,100}>[ \t]*)?<summary[^<>\n]{0,100}>([^\n]{1,300})</summary>[ \t]*", 2)
+_INLINE_TAG = regex(r"</?[A-Za-z][^<>\n]{0,200}>")
+_OF_LAYOUT = {"a", "center", "code", "div", "li", "ol", "p", "pre", "span", "table", "td", "tr", "ul"}
 _MOST_ELEMENTS = 20
+_DETAILS = "details"
+_MOST_LEAD = 100  # characters of a line that leads to the headings below it
+_FORBIDS = regex(
+    r"[\u274c\u26d4\U0001f6ab\U0001f6d1]|\b(?:never|not|don['\u2019]?t|avoid|forbidden|prohibited|banned|deprecated|"
+    r"disallowed|wrong|bad|anti-?patterns?)\b",
+    2,
+)
 _BOLD = regex(r"(\*\*|__)[^*_\n]{1,200}\1")
 _UNDERLINE = regex(r"[ ]{0,3}(?:=+|-+)[ \t]*")
+_MOST_UNDERLINED = 4  # lines of a paragraph that an underline makes a heading
 _ITEM = regex(r"(?<![ \t])[ \t]*+[-*+][ \t]++(.*+)")  # no blank is read twice
 _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
 _OF_TAG = r"""[^\s!-,.:-@\[-^`{-~\u2000-\u206f\u2e00-\u2e7f'"]"""  # letters, digits, / - _ and pictures
 _TAGS = regex(r"[ \t]{0,8}(?:- )?tags::[ \t]([^\n]{1,1000})")
-_TAG = regex(rf"(?:^|(?<=[ \t]))#(?!\d+(?!{_OF_TAG}))({_OF_TAG}{{1,80}})")
+_TAG = regex(rf"(?:^|(?<=[ \t]))#(?:\[\[([^\[\]\n]{{1,80}})\]\]|(?!\d+(?!{_OF_TAG}))({_OF_TAG}{{1,80}}))")
 _CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
 # A span of code, or the start of a comment.
 _HIDDEN = regex(r"(`{1,3})[^`\n]{1,500}\1|%%|<!--")
-_LINK = regex(r"\[\[([^\[\]\n]{1,500})\]\]")
+_LINK = regex(r"(?<!\\)\[\[([^\[\]\n]{1,500})\]\]")
 _INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\((?:<([^<>\n]{1,500})>|([^()\s<>]{1,500}))(?:[ \t]+\"[^\"\n]{0,500}\")?\)")
-_RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
+_RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"{]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
 _SPAN = regex(r"[@](effective|occurred)(\[[^\])\n]{1,60}[\])]|:[^\s]{1,40}|\"[^\"\n]{1,60}\")")
+
+
+_OF_YAML = regex(r"\A(?:[!&][\w!.-]{0,60}[ \t]+){1,4}")  # tags and anchors before a value
 
 
 class Page(NamedTuple):
@@ -108,9 +123,10 @@ def _loose(lines: list[str]) -> dict[str, Any]:
     pairs: list[tuple[str, list[str], bool]] = []
     for line in lines:
         name, colon, value = line.partition(":")
-        text = value.strip()
+        text = _OF_YAML.sub("", value.strip())
         if colon and line[:1].isalpha():
-            is_list = text.startswith("[") and text.endswith("]") and not text.startswith("[[")
+            is_set = text.startswith("{") and text.endswith("}") and ":" not in text
+            is_list = is_set or (text.startswith("[") and text.endswith("]") and not text.startswith("[["))
             texts = [*filter(None, map(_bare, text[1:-1].split(",") if is_list else [text]))]
             pairs.append((name.strip(), texts or [""], is_list))
         elif bare := line.strip():
@@ -136,19 +152,18 @@ def _bare(text: str) -> str:
 def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
     """Yield the sections of a page, a heading each, those that hold nothing only if asked to.
 
-    Some lines begin no section, and stand above the headings that follow them: a heading that is underlined, the tag of
-    an element until its end, and a line such as `Never do this:` above deeper headings.
+    Some lines begin no section, and stand above the headings that follow them: a heading that is underlined or in HTML,
+    the tag of an element and the summary of a fold until their end, and a line such as `Never do this:` above deeper
+    headings.
     """
     path: list[tuple[float, str]] = []
     above: tuple[str, ...] = ()
-    heading, lines, elements = "", list[str](), list[str]()
+    heading, lines, elements = "", list[str](), list[tuple[str, str]]()
     closed = {match[1] for match in map(_CLOSE.fullmatch, text.split("\n")) if match} - _OF_LAYOUT
     for line, is_code in _lines(text):
         match = None if is_code else _HEADING.fullmatch(line)
         if match is None:
-            if not is_code and _UNDERLINE.fullmatch(line) and _is_paragraph(lines, line):
-                _descend(path, 1 if "=" in line else 2, lines[-1].strip())
-            elif not is_code and closed:
+            if not is_code and not _descend_to(path, lines, line):
                 _enter_or_leave(elements, line, closed)
             lines.append(line)
             continue
@@ -159,25 +174,47 @@ def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
             path.append((level - 0.5, lead))
         heading, lines = _title(match[2]), []
         _descend(path, level, heading)
-        above = (*(title for _, title in path[:-1]), *elements)
+        above = (*(title for _, title in path[:-1]), *(shown for _, shown in elements if shown))
     if any(map(str.strip, lines)) or (empty and heading):
         yield Section(heading, "\n".join(lines).strip("\n"), above)
 
 
-def _enter_or_leave(elements: list[str], line: str, closed: Collection[str]) -> None:
-    """Keep the elements that are open: after a tag that is the whole of a line, and until that of its end."""
+def _enter_or_leave(elements: list[tuple[str, str]], line: str, closed: Collection[str]) -> None:
+    """Keep the elements that are open, each with the text that it shows: after a tag that is the whole of a line, and
+    until that of its end. A tag shows its attributes, and a fold its summary.
+    """
     if (tag := _OPEN.fullmatch(line)) and tag[1] in closed and len(elements) < _MOST_ELEMENTS:
-        elements.append(tag[1])
-    elif (tag := _CLOSE.fullmatch(line)) and tag[1] in elements:
-        del elements[elements.index(tag[1]) :]
+        elements.append((tag[1], "" if tag[1] == _DETAILS else f"{tag[1]}{tag[2].rstrip()}"))
+    elif _DETAILS in closed and (summary := _FOLDED.fullmatch(line)) and len(elements) < _MOST_ELEMENTS:
+        if elements and elements[-1] == (_DETAILS, ""):
+            elements.pop()
+        elements.append((_DETAILS, _INLINE_TAG.sub("", summary[1]).strip()))
+    elif tag := _CLOSE.fullmatch(line):
+        last = next((at for at in reversed(range(len(elements))) if elements[at][0] == tag[1]), len(elements))
+        del elements[last:]
 
 
 def _lead(lines: Sequence[str]) -> str:
-    """Return the last line above a heading if it leads to that: by a colon at its end, or bold letters throughout."""
+    """Return the last line above a heading if it leads to that: by a colon at its end, or bold letters throughout, or
+    since it is short and forbids.
+    """
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    if _ITEM.fullmatch(last) or last.startswith((">", "|")):
+    if _ITEM.fullmatch(last) or last.startswith((">", "|", "<")):
         return ""
-    return last.strip("*_ ") if last.rstrip("*_ ").endswith(":") or _BOLD.fullmatch(last) else ""
+    is_lead = last.rstrip("*_ ").endswith(":") or _BOLD.fullmatch(last)
+    return last.strip("*_ ") if is_lead or (len(last) <= _MOST_LEAD and _FORBIDS.search(last)) else ""
+
+
+def _descend_to(path: list[tuple[float, str]], lines: list[str], line: str) -> bool:
+    """Put a heading that begins no section in its place; return whether this line is or ends one."""
+    if _UNDERLINE.fullmatch(line):
+        level, title = 1 if "=" in line else 2, _underlined(lines, line)
+    else:
+        match = _HTML_HEADING.fullmatch(line)
+        level, title = (int(match[1]), _INLINE_TAG.sub("", match[2]).strip()) if match else (0, "")
+    if title:
+        _descend(path, level, title)
+    return bool(title)
 
 
 def _descend(path: list[tuple[float, str]], level: int, title: str) -> None:
@@ -187,14 +224,22 @@ def _descend(path: list[tuple[float, str]], level: int, title: str) -> None:
     path.append((level, title))
 
 
-def _is_paragraph(lines: list[str], underline: str) -> bool:
-    """Tell whether the last line is a paragraph, or the end of one, which an underline makes a heading.
+def _underlined(lines: list[str], underline: str) -> str:
+    """Return the paragraph that an underline makes a heading; empty if there is none.
 
-    Below several lines a line of hyphens is more often meant as a rule.
+    Below several lines a line of hyphens is more often meant as a rule, unless they are short and no sentence.
     """
-    line = lines[-1].strip() if lines else ""
-    alone = "=" in underline or len(lines) < 2 or not lines[-2].strip()
-    return bool(line) and alone and not _ITEM.fullmatch(line) and not line.startswith(("|", "<", "=", "---"))
+    paragraph: list[str] = []
+    for line in reversed(lines[-_MOST_UNDERLINED - 1 :]):
+        if not line.strip() or _UNDERLINE.fullmatch(line):
+            break
+        paragraph.insert(0, line.strip())
+    last, whole = paragraph[-1] if paragraph else "", " ".join(paragraph)
+    if not last or any(_ITEM.fullmatch(line) or line.startswith(("|", "<", "=", "---", ">")) for line in paragraph):
+        return ""
+    if len(paragraph) > _MOST_UNDERLINED or len(whole) > _MOST_LEAD:
+        return last if "=" in underline or len(paragraph) == 1 else ""
+    return "" if "-" in underline and len(paragraph) > 1 and last.endswith((".", ":", ";", ",")) else whole
 
 
 def first_heading(text: str) -> str:
@@ -220,7 +265,7 @@ def _observation(text: str, visible: str) -> Observation | None:
     match = _CATEGORY.fullmatch(text)
     if match is not None and _CLOCK.fullmatch(match[1]):
         return None
-    tags = tuple(dict.fromkeys(_TAG.findall(visible)))
+    tags = tuple(dict.fromkeys(_tags(visible)))
     if match is None and (not tags or text.startswith("[")):
         return None
     body, context = (match[2] if match else text), ""
@@ -243,7 +288,11 @@ def tags(text: str) -> Iterator[str]:
         if line := _TAGS.match(visible):
             yield from (tag.strip().strip("[]#") for tag in line[1].split(","))
         else:
-            yield from _TAG.findall(visible)
+            yield from _tags(visible)
+
+
+def _tags(line: str) -> Iterator[str]:
+    return (phrase or word for phrase, word in _TAG.findall(line))
 
 
 def links(text: str) -> Iterator[Link]:

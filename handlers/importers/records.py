@@ -89,7 +89,7 @@ def is_deleted(values: Values) -> bool:
 def is_set_aside(values: Values) -> bool:
     """Return whether a program says of a row that it is kept but no longer used."""
     if values.get("state") or values.get("status"):  # the time of an earlier state may stand beside it
-        return not _states(values).isdisjoint({"archived", "paused", "inactive"})
+        return not _states(values).isdisjoint({"archived", "paused", "inactive", "expired", "disabled"})
     is_off = values.get("is_active") is False or values.get("active") is False
     return is_off or any(values.get(name) for name in ("archived_at", "archived", "is_archived"))
 

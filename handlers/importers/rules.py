@@ -36,7 +36,7 @@ FILES = (
     *(".cursor/BUGBOT.md", ".gemini/styleguide.md", ".kilocoderules", ".openhands_instructions"),
     *(".gemini/GEMINI.md", ".codex/AGENTS.md", ".github/AGENTS.md"),
 )
-_OF_MODES = (".roorules-*", ".clinerules-*", ".kilocoderules-*")  # further files, for the modes that people name
+_OF_MODES = (".roorules-*", ".clinerules-*", ".kilocoderules-*", "*.mdc")  # further files, by mode or by ending
 _FOLDERS = (
     *(".claude/rules", ".cursor/rules", ".windsurf/rules", ".clinerules", ".github/instructions", ".kiro/steering"),
     *(".amazonq/rules", ".roo/rules", ".roo/rules-*", ".junie", ".kilocode/rules", ".kilocode/rules-*"),
@@ -118,8 +118,20 @@ def open_rules(source: Source, _stack: ExitStack) -> Read:
 
 
 def _items(root: Path, owner: Owner) -> Iterator[Item]:
+    """Yield the rules of a project, and at the end the names of its files: rules of others are gone with these.
+
+    Linked worktrees of a repository have files of their own.
+    """
+    names, is_whole = list[str](), not Path(owner.root, ".git", "worktrees").exists()
     for folder in _folders(root):
-        yield from [folder] if isinstance(folder, LeftOut) else _rules_in(root, folder, owner)
+        is_whole = is_whole and (not isinstance(folder, LeftOut) or folder.reason == _ANOTHER)
+        for item in [folder] if isinstance(folder, LeftOut) else _rules_in(root, folder, owner):
+            if not isinstance(item, LeftOut) or item.reason != _NO_IMPORT:
+                names.append(item.name if isinstance(item, LeftOut) else item.origin["file"])
+            yield item
+    if is_whole:
+        details = {"root": owner.root, "files": [*dict.fromkeys(names)]}
+        yield Record("scopes", PARTS, f"{SYSTEM}:", "", place=owner.name, origin={"system": SYSTEM}, details=details)
 
 
 def _folders(root: Path) -> Iterator[_Folder | LeftOut]:
@@ -281,7 +293,7 @@ def _guidelines(
 
 
 def _parts(file: TextFile, owner: Owner, guidelines: list[Record]) -> Record:
-    details = {"root": owner.root, "keys": [record.key for record in guidelines]}
+    details = {"root": owner.root, "is_named": owner.is_named, "keys": [record.key for record in guidelines]}
     origin = {"system": SYSTEM, "file": file.name}
     return Record("scopes", PARTS, f"{SYSTEM}:{file.name}", "", place=owner.name, origin=origin, details=details)
 

@@ -98,7 +98,7 @@ def decoded(data: bytes, name: str) -> str:
         raise damaged(name, f"is no UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
     if "\0" in text:
         raise damaged(name, f"is no text: character {text.index(chr(0))} is NUL")
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def files_below(folder: Path, *suffixes: str, others: str = "") -> Iterator[str | LeftOut]:

@@ -9,8 +9,9 @@ from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.inheritance import GLOBAL, scope_exists
 from handlers.scopes.tags import attach, create
-from kernel.memories.import_records import KEPT, PARTS, UPDATED, Record, stable_id
+from kernel.memories.import_records import IMPORT, KEPT, PARTS, UPDATED, Record, stable_id
 from kernel.search import index
+from kernel.store import history
 from kernel.store.transaction import Tx
 
 _AUTHOR = "import"
@@ -21,8 +22,13 @@ class _Project(NamedTuple):
     root: str | None
 
 
+class _OfRoot(NamedTuple):
+    id: str
+    reason: str | None
+
+
 class _Known(NamedTuple):
-    """A guideline that is here: the reason of its first version, the root of its project, and its text.
+    """A guideline that is here: the reason of its first version, the root of its project, its name and its text.
 
     `author` is that of the current version, `imported` the text of the last version of an import.
     """
@@ -31,6 +37,7 @@ class _Known(NamedTuple):
     reason: str | None
     root: str | None
     is_active: int
+    name: str
     content: str | None
     rationale: str | None
     author: str | None
@@ -45,11 +52,26 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
 
 
 def _deactivate_others(tx: Tx, record: Record) -> int:
-    """Deactivates the guidelines of sections that a file no longer has; returns how many."""
+    """Deactivates the guidelines of sections that a file no longer has, or of files that a project no longer has;
+    returns how many.
+    """
+    if "files" in record.details:
+        return _deactivate_other_files(tx, record)
     keys = [record._replace(key=key) for key in record.details["keys"]]
     record_ids = {number for key in keys for number in _ids(key)}
-    numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record))
+    place = {name: record.details[name] for name in ("root", "is_named")}
+    numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record), **place)
     other_ids = [number for number in numbers if number not in record_ids]
+    for number in [] if tx.readonly else other_ids:
+        entries.deactivate(tx, GUIDELINE, number)
+    return len(other_ids)
+
+
+def _deactivate_other_files(tx: Tx, record: Record) -> int:
+    root = record.details["root"]
+    reasons = {f"{root}/{name}" for name in record.details["files"]}
+    rows = tx.all("scopes.intake.of_root", _OfRoot, root=root)
+    other_ids = [row.id for row in rows if row.reason not in reasons and (row.reason or "").startswith(f"{root}/")]
     for number in [] if tx.readonly else other_ids:
         entries.deactivate(tx, GUIDELINE, number)
     return len(other_ids)
@@ -59,7 +81,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     every = [number for record in records for number in _ids(record)]
     rows = {row.id: row for row in tx.all("scopes.intake.known", _Known, ids=every)}
     ids = [_id(record, rows) for record in records]
-    outcomes = [_outcome(record, rows.get(number)) for record, number in zip(records, ids, strict=True)]
+    outcomes = [_outcome(tx, record, rows.get(number)) for record, number in zip(records, ids, strict=True)]
     for record, number, outcome in zip(records, ids, outcomes, strict=True):
         if not tx.readonly and outcome is True:
             _add(tx, record, number)
@@ -68,10 +90,14 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     return outcomes
 
 
-def _outcome(record: Record, row: _Known | None) -> bool | str:
+def _outcome(tx: Tx, record: Record, row: _Known | None) -> bool | str:
     if row is None:
         return True
-    if not row.is_active or (row.content, row.rationale) == (record.text, record.details.get("rationale")):
+    if not row.is_active:  # of a section that is back, or since somebody has deactivated it
+        events = history.read(tx, GUIDELINE.space, row.id)
+        return UPDATED if events and events[-1].tool.startswith(IMPORT) else False
+    here = (row.content, row.rationale, row.name)
+    if here == (record.text, record.details.get("rationale"), normal_name(record.title)):
         return False
     if row.author == _AUTHOR:
         return UPDATED
@@ -83,6 +109,10 @@ def _update(tx: Tx, record: Record, number: str) -> None:
     version = tx.new_id(GUIDELINE.version_id_prefix)
     _add_version(tx, record, number, version, before[1].version_num + 1, tx.now)
     tx.run("scopes.entries.set_current_version", id=number, version_id=version, category=None, priority=None)
+    name = normal_name(record.title)
+    if name != before[0].name or not before[0].is_active:
+        tx.run("scopes.intake.renew", id=number, name=name)
+        tx.run("scopes.entries.mark_same_name", id=number, kind=GUIDELINE.name, name=name)
     entries.record(tx, GUIDELINE, number, "imported", before)
 
 

@@ -40,7 +40,7 @@ _NO_PART = re.compile(
     rb'("(?:[^"\\]++|\\.)*+"?)|//[^\r\n]*+|%b(?:\*/|\Z)|,(?=(?:\s++|%b)*+[\]}])' % (_OPEN_COMMENT, _COMMENT), re.DOTALL
 )
 _COMMENT_STARTS = {b"/", b"//", b"/*"}
-_HEAD = re.compile(rb'\{\s*+"[^"\\\r\n]{1,100}"\s*+:')
+_HEAD = re.compile(rb'\{\s*+("[^"\\\r\n]{1,100}")\s*+:')
 _MOST_HEAD = 200  # bytes; of a row that the data cuts off there, the beginning is looked for again
 # Where a row or a member may begin, with a group if it does.
 _NEXT_ROW = re.compile(rb"[,\n\]}]\s*+(?:(?=(\{))|)")
@@ -215,9 +215,9 @@ def _place(name: str, place: str) -> str:
 
 
 def _beginning(data: bytes, at: int) -> bytes:
-    """Return the beginning of an object, to the colon of its first member; nothing of another value."""
+    """Return the name of the first member of an object, by which a row begins; nothing of another value."""
     match = _HEAD.match(data, at)
-    return match[0] if match else b""
+    return match[1] if match else b""
 
 
 def _element(member: str, value: bytes, place: str, *, of_rows: bool = True) -> Element | LeftOut:
@@ -283,6 +283,7 @@ class _Reader:
         if item is None or is_document:
             yield from self._members(members)
         else:
+            self._beginning = self._beginning or _beginning(self._data, self._at)
             self._at = end
             yield item
 
@@ -337,7 +338,8 @@ class _Reader:
         """Go on after the damage, at the next row that begins as the one here or the first; return what is left out."""
         beginnings = {self._beginning, _beginning(self._data, self._at)} - {b""}
         if beginnings and pattern is _NEXT_ROW:
-            pattern = re.compile(b"(%b)" % b"|".join(map(re.escape, beginnings)))
+            names = b"|".join(re.escape(name) for name in beginnings)
+            pattern = re.compile(rb"(\{\s*+(?:%b)\s*+:)" % names)
         is_wasteful = self._wasted > _MOST_WASTED * (self._offset + len(self._data) + _MOST_HEAD)
         self._at = min(self._at + 1, len(self._data))
         while is_wasteful or not (match := self._found(pattern)):

@@ -6,6 +6,7 @@ SELECT
     v.change_reason,
     p.root_path,
     e.deactivated_at IS NULL,
+    e.name,
     c.content,
     c.rationale,
     c.created_by,
@@ -22,12 +23,39 @@ LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE e.id IN (SELECT value FROM json_each(:ids));
 
 -- name: of_file
--- The active guidelines of a file, by the reason of their version, of which the last is of an import.
+-- The active guidelines of a file, by the reason of their version, of which the last is of an import; a folder may have
+-- been imported by itself, as another project, unless the project was named.
 SELECT e.id
 FROM scopes_entry AS e
 INNER JOIN scopes_version AS v ON v.id = e.current_version_id
-WHERE e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.change_reason = :reason AND v.created_by = 'import'
+LEFT JOIN scopes_project AS p ON p.id = e.scope_id
+WHERE
+    e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.change_reason = :reason AND v.created_by = 'import'
+    AND (:is_named OR coalesce(p.root_path, :root) = :root)
 ORDER BY e.seq;
+
+-- name: of_root
+-- The active guidelines in the project of a root whose version is of an import, with the reason of that.
+SELECT e.id, v.change_reason
+FROM scopes_entry AS e
+INNER JOIN scopes_version AS v ON v.id = e.current_version_id
+INNER JOIN scopes_project AS p ON p.id = e.scope_id
+WHERE e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.created_by = 'import' AND p.root_path = :root
+ORDER BY e.seq;
+
+-- name: renew
+-- Puts an entry in force under a name, which may be that of another, as in an import.
+UPDATE scopes_entry
+SET
+    deactivated_at = NULL,
+    name = :name,
+    twin = (
+        SELECT coalesce(max(o.twin) + 1, 0) FROM scopes_entry AS o
+        WHERE
+            o.kind = scopes_entry.kind AND o.name = :name AND o.scope = scopes_entry.scope AND o.id <> :id
+            AND o.deactivated_at IS NULL
+    )
+WHERE id = :id;
 
 -- name: project
 -- The project of a root, or of a name without a root; of a name whatever its root, if that was named.

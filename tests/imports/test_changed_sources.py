@@ -262,3 +262,104 @@ def test_a_text_that_changed_back_is_in_force_again(shell: Shell, tmp_path: Path
         row = {"sync_id": "o1", "session_id": "s", "content": text, "created_at": "2026-01-01T00:00:00Z"}
         both(shell, "engram", json_file("a.json", {"observations": [row]})(tmp_path))
         assert active(shell) == [text]
+
+
+def test_a_rule_below_another_heading_has_its_name(shell: Shell, tmp_path: Path) -> None:
+    def rules(text: str) -> Path:
+        return text_files("web", {"AGENTS.md": text})(tmp_path)
+
+    def names() -> list[str]:
+        lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+        return [line["row"]["name"] for line in lines if line.get("table") == "scopes_entry"]
+
+    both(shell, "rules", rules("# Do\n## Push\nRun it.\n# Other\n## Push\nRun.\n"))
+    assert both(shell, "rules", rules("# Never do\n## Push\nRun it.\n# Other\n## Push\nRun.\n")) == {
+        "updated": 1,
+        "already there": 1,
+    }
+    assert names() == ["AGENTS.md: Never do > Push", "AGENTS.md: Other > Push"]
+    assert both(shell, "rules", rules("# Other\n## Push\nRun it.\n# Never do\n## Push\nRun.\n")) == {"updated": 2}
+    assert sorted(names()) == ["AGENTS.md: Never do > Push", "AGENTS.md: Other > Push"]
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert names() == ["AGENTS.md: Never do > Push", "AGENTS.md: Other > Push"]
+    shell.run("check")
+
+
+def test_rules_of_a_file_that_is_gone_are_out_of_force(shell: Shell, tmp_path: Path) -> None:
+    files = {"AGENTS.md": "Use tabs.\n", "api/CLAUDE.md": "Use spaces.\n", "lib/AGENTS.md": "Use none.\n"}
+    web = text_files("web", {**files, "api/more.md": "More.\n"})(tmp_path)
+    (web / "AGENTS.md").write_text("Use tabs.\n@api/more.md\n")
+    both(shell, "rules", web / "lib")
+    both(shell, "rules", web)
+    (web / "lib" / ".git").mkdir()  # another repository from now on: its rules are its own
+    assert both(shell, "rules", web) == {"archived": 1, "already there": 3, "left out": 1}
+    for name in ("api/CLAUDE.md", "api/more.md"):
+        (web / name).unlink()
+    (web / "CLAUDE.md").mkdir()
+    assert both(shell, "rules", web) == {"archived": 2, "already there": 1, "left out": 2}
+    assert active(shell) == ["Use none.", "Use tabs.\n@api/more.md"]
+    both(shell, "rules", web / "AGENTS.md")
+    assert len(active(shell)) == 2
+    (web / "api" / "CLAUDE.md").write_text("Use spaces.\n")
+    assert both(shell, "rules", web) == {"updated": 1, "already there": 1, "left out": 2}
+    assert active(shell) == ["Use none.", "Use spaces.", "Use tabs.\n@api/more.md"]
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert len(active(shell)) == 2
+    shell.run("check")
+
+
+def test_a_section_that_is_back_is_in_force_unless_somebody_has_deactivated_it(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    def rules(*words: str) -> Path:
+        return text_files("web", {"AGENTS.md": "".join(f"# {word}\nUse {word}.\n" for word in words)})(tmp_path)
+
+    both(shell, "rules", rules("tabs", "make"))
+    assert both(shell, "rules", rules("make")) == {"archived": 1, "already there": 1}
+    assert both(shell, "rules", rules("tabs", "make")) == {"updated": 1, "already there": 1}
+    assert active(shell) == ["Use make.", "Use tabs."]
+    assert both(shell, "rules", rules("tabs", "make")) == {"already there": 2}
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    number = next(line["row"]["id"] for line in lines if line.get("table") == "scopes_entry")
+    assert caller(kernel.dispatch)("memory_guideline", action="deactivate", id=number).fault is None
+    kernel.store.close()
+    assert both(shell, "rules", rules("tabs", "make")) == {"already there": 2}
+    assert active(shell) == ["Use make."]
+    shell.run("check")
+
+
+def test_a_memory_that_its_source_sets_aside_is_archived_and_comes_back(shell: Shell, tmp_path: Path) -> None:
+    def memory(**members: Any) -> Path:
+        rows = [{"id": "1", "memory": "Tea.", **members}, {"id": "2", "memory": "Milk."}]
+        return json_file("a.json", {"results": rows})(tmp_path)
+
+    assert both(shell, "mem0", memory(state="active")) == {"memories": 2}
+    for _ in range(2):
+        assert both(shell, "mem0", memory(state="archived")) == {"updated": 1, "already there": 1}
+        assert both(shell, "mem0", memory(state="archived")) == {"already there": 2}
+        assert active(shell) == ["Milk."]
+        assert both(shell, "mem0", memory(state="active")) == {"updated": 1, "already there": 1}
+        assert active(shell) == ["Milk.", "Tea."]
+    shell.run("check")
+
+
+def test_tags_that_changed_in_the_source_are_updated_unless_somebody_set_others(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    def memory(*tags: str) -> Path:
+        return json_file("a.json", {"results": [{"id": "1", "memory": "Tea.", "categories": tags}]})(tmp_path)
+
+    def stored() -> dict[str, Any]:
+        lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+        return next(line["row"] for line in lines if line.get("table") == "brain_memory")
+
+    both(shell, "mem0", memory("drink"))
+    assert both(shell, "mem0", memory("drink", "hot")) == {"updated": 1}
+    assert json.loads(stored()["tags"]) == ["drink", "hot"]
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    reply = caller(kernel.dispatch)("update_memory", db="core", id=stored()["id"], tags=["mine"])
+    assert reply.fault is None
+    kernel.store.close()
+    assert both(shell, "mem0", memory("drink", "cold")) == {"already there": 1}
+    assert json.loads(stored()["tags"]) == ["mine"]

@@ -250,6 +250,15 @@ def test_a_list_that_is_null_is_no_row(kind: str, other: str, shell: Shell, tmp_
     assert (done["counts"]["memories"], done["counts"]["left out"], done["remarks"]) == (3, 0, [])
 
 
+def test_an_object_that_is_cut_off_costs_no_other_laid_out_in_another_way(shell: Shell, tmp_path: Path) -> None:
+    whole = [{"type": "entity", "name": name, "entityType": "t", "observations": ["Tea."]} for name in "ABC"]
+    texts = [json.dumps(row, indent=2) for row in whole]
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join([texts[0], '{\n "type": "entity",\n "name": "D"', json.dumps(whole[1]), texts[2]]))
+    done = shell.bring(path)
+    assert (done["counts"]["entities"], done["remarks"]) == (3, ["left out: 1 near byte 95: is no JSON"])
+
+
 def test_lines_of_objects_are_rows_of_mem0(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     path.write_text("\n".join([*(json.dumps(row) for row in ROWS["mem0"]), '{"id": "4", "mem']))

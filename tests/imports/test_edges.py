@@ -413,8 +413,22 @@ def test_rules_keep_the_headings_above_them(shell: Shell, tmp_path: Path, capsys
         ("**Never do this**\n\n## A\npush\n", ["Never do this > A"]),
         ("# Rules\n\n- as here:\n\n## A\npush\n", ["Rules > A"]),
         ("# Rules\nDo none of these:\n# A\npush\n", ["A"]),
-        ("Some words\nNever do this\n=====\n\n## A\npush\n", ["Never do this > A"]),
+        ("Some words\nNever do this\n=====\n\n## A\npush\n", ["Some words Never do this > A"]),
         ("# Rules\n<never>\n\n## A\npush\n</never>\n\n## B\nrun\n", ["Rules > never > A", "Rules > B"]),
+        ("<rules kind='forbidden'>\n\n## A\npush\n</rules>\n\n## B\nrun\n", ["rules kind='forbidden' > A", "B"]),
+        (
+            "<details>\n<summary><b>Never</b> do</summary>\n\n## A\npush\n</details>\n\n## B\nrun\n",
+            ["Never do > A", "B"],
+        ),
+        (
+            "<details><summary>Never</summary>\n<details>\n## A\na\n</details>\n## B\nb\n</details>\n## C\nc\n",
+            ["Never > A", "Never > B", "C"],
+        ),
+        ("<h1>Never do</h1>\n\n## A\npush\n", ["Never do > A"]),
+        ("# Rules\n\u274c Off limits\n\n## A\npush\n# B\nrun\n", ["Rules > \u274c Off limits > A", "B"]),
+        ("# Rules\nAll of this is forbidden.\n\n## A\npush\n", ["Rules > All of this is forbidden. > A"]),
+        ("# Rules\nThese hold for all.\n\n## A\npush\n", ["Rules > A"]),
+        ("# Never\r\r## A\rpush\r", ["Never > A"]),
         ("<br>\n<div>\n\n## A\npush\n</div>\n", ["A"]),
         ("---\ntitle: Never do\n---\n## A\npush\n", ["Never do > A"]),
         ("---\nname: never-do\n---\npush\n", ["never-do"]),
@@ -425,7 +439,7 @@ def test_what_stands_above_a_rule_stays_with_it(text: str, names: list[str], she
     shell.run("import", "rules", str(folder(tmp_path / "web", CLAUDE=text)))
     here = guidelines(shell)
     assert [name for name in names if f"CLAUDE.md: {name}" not in here] == []
-    assert not here.keys() & {"CLAUDE.md: B", "CLAUDE.md: A > B"}
+    assert not here.keys() & ({"CLAUDE.md: B", "CLAUDE.md: A > B"} - {f"CLAUDE.md: {name}" for name in names})
 
 
 def test_an_import_below_other_headings_is_named(shell: Shell, tmp_path: Path) -> None:

@@ -173,6 +173,14 @@ def test_marks_of_what_mem0_has_deleted_or_set_aside(
     assert found == {**({"Tea.": status} if status else {}), "Milk.": "active"}
 
 
+def test_a_memory_of_mem0_in_parts_is_read_whole(shell: Shell, tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "Likes tea."}, {"type": "text", "text": "Green."}]
+    rows = [{"id": "1", "content": parts}, {"id": "2", "memory": {"text": "Likes milk."}}, {"id": "3", "memory": 7}]
+    (tmp_path / "export.json").write_text(json.dumps(rows))
+    assert shell.bring_kind("mem0", tmp_path / "export.json")["remarks"] == ["left out: 1 3: empty"]
+    assert sorted(contents(shell, "brain_memory")) == ["Likes milk.", "Likes tea.\n\nGreen."]
+
+
 def test_a_row_that_is_no_memory_takes_the_place_of_none(shell: Shell, tmp_path: Path) -> None:
     value = [{"id": "m1", "memory": "Tea."}, {"id": "m1", "memory": ""}, {"id": "m1", "memory": "x" * 1_000_001}]
     done = shell.bring(json_file("mem0.json", value)(tmp_path))
@@ -598,6 +606,12 @@ def test_a_question_is_kept_without_what_the_program_has_added_to_it(shell: Shel
         said("assistant", texts("API Error: 500"), isApiErrorMessage=True),
         json.dumps({"type": "assistant", "sessionId": "s1", "message": synthetic}),
         said("user", texts("<ide_selection>port = 1</ide_selection>", "Change it.")),
+        said("assistant", texts("Changed.")),
+        said("user", "<system-reminder>\nBe brief.\n</system-reminder>\nWhy?\n<ide_opened_file>a.py</ide_opened_file>"),
+        said("assistant", texts("It was taken.")),
+        said("user", "<teammate-message teammate_id='a'>Ready.</teammate-message>"),
+        said("user", "<system-reminder>\nIt has no end"),
+        said("user", "Is <system-reminder> a tag?"),
         said("user", "<user-prompt-submit-hook>ok</user-prompt-submit-hook>"),
         said("user", "This session is being continued from a previous conversation that ran out of context."),
         said("assistant", texts("Done.")),
@@ -607,9 +621,14 @@ def test_a_question_is_kept_without_what_the_program_has_added_to_it(shell: Shel
     done = shell.bring(path)
     assert sorted(done["remarks"]) == [
         "left out: 1 a summary of the session itself",
-        "left out: 3 a notice of the program",
+        "left out: 5 a notice of the program",
     ]
-    assert contents(shell) == ["Question: Which port?\n\nAnswer: 7437.", "Question: Change it.\n\nAnswer: Done."]
+    assert contents(shell) == [
+        "Question: Which port?\n\nAnswer: 7437.",
+        "Question: Change it.\n\nAnswer: Changed.",
+        "Question: Why?\n\nAnswer: It was taken.",
+        "Question: Is <system-reminder> a tag?\n\nAnswer: Done.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
         ".augment-guidelines",
         "claude.md",
         "web/Agents.md",
+        "collected/py.mdc",
     ],
 )
 def test_rules_are_read_in_each_folder_and_of_each_program(name: str, shell: Shell, tmp_path: Path) -> None:
@@ -75,6 +76,14 @@ def test_members_of_front_matter_stay_with_a_rule(shell: Shell, tmp_path: Path) 
     shell.bring(text_files("web", {".cursor/rules/a.mdc": f"{head}Name them.\n"})(tmp_path))
     assert [row["rationale"] for row in rows(shell, "scopes_version")] == [
         "Of queries. author: Ada; version: 2; globs: *.sql, *.py"
+    ]
+
+
+def test_front_matter_that_is_no_yaml_is_kept_whole(shell: Shell, tmp_path: Path) -> None:
+    head = '---\ndescription: "Of Vue & Nuxt, ! too"\nglobs: **/*\nalways: !!bool yes\n---\n'
+    shell.bring(text_files("web", {".cursor/rules/a.mdc": f"{head}Name them.\n"})(tmp_path))
+    assert [row["rationale"] for row in rows(shell, "scopes_version")] == [
+        "Of Vue & Nuxt, ! too. always: yes; globs: **/*"
     ]
 
 

@@ -91,6 +91,7 @@ def test_other_folders_resolve_their_links_too(kind: str, shell: Shell, tmp_path
 
 def test_what_a_page_does_not_show_as_a_link_is_none(shell: Shell, tmp_path: Path) -> None:
     text = (
+        "Escaped \\[[one]] and {{embed [[Two]]}}\n"
         "Write `[[code]]` and ``[[more]]``. %% [[hidden]] %% <!-- [[html]] --> ![[pic.png]] ![[a/b.JPG|200]]\n"
         "%%\n[[block]]\n%%\n<!--\n[[lines]]\n-->\n```\n[[fence]]\n```\n- see [[One]], [[Two]] at 100%%\n"
     )
@@ -127,6 +128,9 @@ def test_a_heading_in_a_comment_is_no_title(page: str, title: str, shell: Shell,
         ("---\ntags: [true, 2024-01-01]\n---\n> [!tip] #quoted\n", ["true", "2024-01-01", "quoted"]),
         ("A #tag, #tea\U0001f375! (#no) #a-b_c/d.\n", ["tag", "tea\U0001f375", "a-b_c/d"]),
         ("---\ntags:\n- '#a/b'\n- c\n---\nBody\n", ["a/b", "c"]),
+        ("---\nbase: &b 1\nuse: *b\ntags: !!set {a, b}\n---\nBody\n", ["a", "b"]),
+        ("---\nbase: &b 1\nuse: *b\ntags: &t [a, b]\n---\nBody\n", ["a", "b"]),
+        ("Read #[[green tea]] and #x.\r- #y\r", ["green tea", "x", "y"]),
         ("---\nurl: a: b\ntags: [a, '#b', \"c\"]\n---\nBody\n", ["a", "b", "c"]),
         ("---\nurl: a: b\ntags:\n  - a\n  - '#b'\n---\nBody\n", ["a", "b"]),
     ],

@@ -137,19 +137,23 @@ def test_a_folder_of_databases_of_a_fork_is_known_and_read(
     assert ".aim is taken for obsidian" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("form", ["archive", "compressed"])
+@pytest.mark.parametrize("form", ["archive", "archive of compressed files", "compressed"])
 def test_packed_files_are_known_and_read(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
     packed = tmp_path / "packed"
-    if form == "archive":
+    if form != "compressed":
+        is_plain = form == "archive"
         with ZipFile(packed, "w") as archive:
-            archive.writestr("data/memory.json", GOOD)
+            name, data = (
+                ("memory.json", GOOD.encode()) if is_plain else ("memory.jsonl.gz", gzip.compress(GOOD.encode()))
+            )
+            archive.writestr(f"data/{name}", data)
             archive.writestr("data/picture.png", "-")
     else:
         packed.write_bytes(gzip.compress(GOOD.encode()))
     assert run("import", packed) == 0
-    assert ("left out: 1 data/picture.png: is no file of JSON" in capsys.readouterr().err) == (form == "archive")
+    assert ("left out: 1 data/picture.png: is no file of JSON" in capsys.readouterr().err) == (form != "compressed")
     assert exported(run, tmp_path) == GOOD
 
 

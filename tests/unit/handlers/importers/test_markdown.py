@@ -43,7 +43,11 @@ def test_a_section_names_the_headings_above_it() -> None:
     [
         ("Never do\n========\n\n### Force push\na\n", ("Never do",)),
         ("# Rules\n\nNever do\n--------\n### Force push\na\n", ("Rules", "Never do")),
-        ("A paragraph\nof two lines\n---\n### Force push\na\n", ()),
+        ("A paragraph\nof two lines.\n---\n### Force push\na\n", ()),
+        ("Never do\nany of this\n---\n### Force push\na\n", ("Never do any of this",)),
+        ("a\nb\nc\nd\ne\n---\n### Force push\na\n", ()),
+        ("a\nb\nc\nd\nNever do\n===\n### Force push\na\n", ("Never do",)),
+        ("<h2 id='x'><b>Never</b> do</h2>\n\n### Force push\na\n", ("Never do",)),
         ("- item\n---\n### Force push\na\n", ()),
         ("\n---\n### Force push\na\n", ()),
         ("```\nNever do\n===\n```\n### Force push\na\n", ()),
