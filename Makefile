@@ -31,7 +31,7 @@ LITESTREAM = $(MAKE) .venv-litestream/.ok || echo "Litestream cannot be installe
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
 # Else every process of a test compiles the whole program again where the caller turns bytecode off.
-test .tests-rest .tests-whole lint .rules: export PYTHONDONTWRITEBYTECODE :=
+test .tests-rest .tests-whole test-ui conformance lint .rules: export PYTHONDONTWRITEBYTECODE :=
 
 run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
 	@exec $(VENV)/quipu serve $(ARGS)
@@ -50,7 +50,7 @@ test-rest: .tests-rest .style .rules types conformance ## what `make test` leave
 .environments:
 	@$(MAKE) --jobs --keep-going .venv/.ok .venv-clients/mcp-v1/.ok .venv-litestream/.ok .venv-node/.ok || true
 
-test-all: .environments .tests-whole .venv-node/.ok ## everything; the browser leaves a core to the checks
+test-all: .environments .tests-whole .venv-node/.ok ## everything; two browsers wait for pages beside the checks
 	@$(MAKE) test-ui & ui=$$!; $(MAKE) .style .rules types conformance; checks=$$?; wait $$ui && exit $$checks
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
@@ -74,7 +74,7 @@ faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database, its server
 		tests/postgres/test_processes.py tests/postgres/test_servers.py tests/postgres/test_shards.py $(ARGS)
 
 test-ui: .venv/.ok tests/ui/node_modules/.ok tests/contracts/clients/typescript-sdk/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
-	@$(call again,$(UI),-n 0)
+	@$(call again,$(UI),-n $(if $(RECORD),0,2) --dist worksteal)
 
 # Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
 ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js
