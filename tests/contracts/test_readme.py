@@ -219,6 +219,51 @@ def test_every_page_is_a_click_from_the_first_and_every_question_has_an_answer()
     assert [question for question in questions if not question.partition("?** ")[2].strip()] == []
 
 
+@pytest.mark.parametrize(
+    ("question", "page", "answer"),
+    [
+        ("How do I start it?", "start.md", r"^make run$"),
+        ("And without a clone?", "deploy.md#install", r"`?uvx .*quipu-memory"),
+        ("How do I connect Cursor?", "clients.md#configure-a-client", r"quipu setup --client cursor"),
+        ("Which tools do I choose?", "faq.md#begin", r"`paths` and `common`"),
+        ("How does a program call it?", "clients.md", r"^from mcp import Client"),
+        ("Where are my memories?", "faq.md#trust", r"`quipu\.db`"),
+        ("Does anything leave my machine?", "faq.md#trust", r"opens no connection to another host"),
+        ("How do I find a memory by hand?", "command-line.md#memories", r"^quipu recall "),
+        ("How do I delete one?", "command-line.md#memories", r"^quipu forget "),
+        ("How do I take a change back?", "command-line.md", r"`quipu undo N`"),
+        ("How do I bring my ChatGPT history?", "importing.md#sources", r"ChatGPT"),
+        ("How do I move from mem0?", "guides/migrate.md", r"quipu import .*mem0"),
+        ("How do I back it up?", "backup.md#backup-and-restore", r"^quipu backup "),
+        ("How do I run it in a container?", "guides/containers.md", r"podman run"),
+        ("How does it start with the machine?", "deploy.md#service", r"quipu service install"),
+        ("How do I reach it from elsewhere?", "guides/proxy.md", r"reverse_proxy"),
+        ("How does my team share it?", "teams.md", r"^quipu key create"),
+        ("Why does my agent not remember by itself?", "agents.md#hooks", r"--hooks prime"),
+        ("My client gets a 401.", "troubleshooting.md", r"401 `unauthorized`.*quipu setup"),
+        ("How fast is it, over how many?", "performance.md#search", r"^\| [\d,]{5,} \|"),
+        ("How does it differ from mem0?", "compare.md", r"^\| \| Quipu .* mem0 "),
+        ("Can a memory give my agent orders?", "security.md#prompt-injection", r"quarantine"),
+        ("Does it read my language?", "search.md#languages", r"German"),
+        ("How do I get rid of it?", "uninstall.md", r"quipu setup --all --remove"),
+    ],
+)
+def test_question_of_a_newcomer_is_answered_within_two_clicks(question: str, page: str, answer: str) -> None:
+    name, _, anchor = page.partition("#")
+    first = links(ROOT / "docs" / "README.md")
+    assert ROOT / "docs" / name in first | {target for one in first for target in links(one)}, question
+    sections = re.split(r"^(?=#+ )", (ROOT / "docs" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    heading = f"# {anchor}".replace("-", " ")
+    about = [one for one in sections if not anchor or one.partition("\n")[0].lower().endswith(heading)]
+    assert [one for one in about if re.search(answer, one, re.MULTILINE)] != [], question
+
+
+def links(page: Path) -> set[Path]:
+    """The pages that a page leads to."""
+    targets = re.findall(r"\]\(([^)\s#]+\.md)", page.read_text(encoding="utf-8")) if page.is_file() else []
+    return {(page.parent / target).resolve() for target in targets if "://" not in target}
+
+
 def test_the_pages_list_every_setting_and_command() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     dialects = [file.read_text(encoding="utf-8") for file in ROOT.glob("handlers/*/README.md")]
