@@ -22,6 +22,7 @@ from kernel.store.transaction import Tx
 _WHOLE_CHARS = 4_000_000
 _SHOWN_OBSERVATIONS, _OBSERVATION_CHARS = 100, 200  # with a form each
 _NAME_CHARS = 80  # of a linked memory
+_TYPED = "paths"  # the space with keys that people type without it
 _LEAST_TYPED = 4  # characters of an id that names a memory by its beginning
 _MEANT = 3  # memories that a refusal names
 _LOOKED_AT = 20  # memories with the same beginning
@@ -236,8 +237,9 @@ def _place_meant(tx: Tx, visit: Visit, text: str) -> Place:
     message = f"There is no memory {text[:200]}" if len(places) < 2 else f"{text[:200]} may be several memories"
     if places:
         raise Fault("not_found", f"{message}: did you mean {' or '.join(place.id[:200] for place in places[:_MEANT])}?")
-    near = _neighbours(tx, visit, place) if slash else []
-    hint = did_you_mean(text, [place.id for place in near]) or "."
+    near = [*_alike(tx, visit, key), *_neighbours(tx, visit, place)] if slash else []
+    ids = [place.id for place in (*near, *_neighbours(tx, visit, Place(_TYPED, text)))]
+    hint = did_you_mean(text, ids) or did_you_mean(f"{_TYPED}/{text}", ids) or "."
     raise Fault("not_found", f"{message}{hint}")
 
 

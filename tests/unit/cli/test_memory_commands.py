@@ -146,6 +146,8 @@ def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, c
         ("infra/dep", "infra/dep may be several memories: did you mean paths/infra/deploy or paths/infra/deploys?"),
         ("in", "There is no memory in: did you mean paths/inn?"),
         ("paths/infra/delpoy", "There is no memory paths/infra/delpoy: did you mean paths/infra/deploy?"),
+        ("infra/delpoy", "There is no memory infra/delpoy: did you mean paths/infra/deploy?"),
+        ("path/infra/deploy", "There is no memory path/infra/deploy: did you mean paths/infra/deploy?"),
         ("nothing", "There is no memory nothing."),
         ("paths/zzzz", "There is no memory paths/zzzz."),
     ],
