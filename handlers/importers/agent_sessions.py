@@ -108,7 +108,7 @@ def _session_messages(path: Path) -> Iterator[tuple[str, Message] | LeftOut]:
             if isinstance(element, LeftOut):
                 yield element
                 continue
-            row = element.row
+            row = _with_queued(element.row)
             message = mapping_in(row.get("message"))
             role = text_of(row, "type")
             whole = texts_in_parts(message.get("content"))
@@ -123,6 +123,14 @@ def _session_messages(path: Path) -> Iterator[tuple[str, Message] | LeftOut]:
             elif text or is_command:
                 said = Message(_OF_COMMAND, _command(whole), "") if is_command else Message(role, text, "")
                 yield text_of(row, "sessionId"), said._replace(at=time_in(row, "timestamp"))
+
+
+def _with_queued(row: Row) -> Row:
+    """Return words that a person typed while the agent worked as a message; other records as they are."""
+    queued = mapping_in(row.get("attachment"))
+    if text_of(queued, "type") != "queued_command" or text_of(queued, "commandMode") not in {"", "prompt"}:
+        return row
+    return {**row, "type": "user", "origin": queued.get("origin"), "message": {"content": queued.get("prompt")}}
 
 
 def _command(text: str) -> str:
@@ -162,7 +170,10 @@ def _noise(row: Row, role: str, whole: str, text: str) -> str:
         return _OF_HELPER
     if row.get("isCompactSummary") or (role == "user" and text.startswith(_SUMMARY)):
         return "a summary of the session itself"
-    is_synthetic = row.get("isApiErrorMessage") or mapping_in(row.get("message")).get("model") == "<synthetic>"
+    is_of_others = text_of(mapping_in(row.get("origin")), "kind") not in {"", "human"}
+    is_synthetic = (
+        is_of_others or row.get("isApiErrorMessage") or mapping_in(row.get("message")).get("model") == "<synthetic>"
+    )
     return _NOTICE_OF_PROGRAM if row.get("isMeta") or is_synthetic or (whole and not text) else ""
 
 

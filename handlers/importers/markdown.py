@@ -235,7 +235,9 @@ def _underlined(lines: list[str], underline: str) -> str:
             break
         paragraph.insert(0, line.strip())
     last, whole = paragraph[-1] if paragraph else "", " ".join(paragraph)
-    if not last or any(_ITEM.fullmatch(line) or line.startswith(("|", "<", "=", "---", ">")) for line in paragraph):
+    if not last or any(
+        _ITEM.fullmatch(line) or line.startswith(("|", "<", "=", "---", ">", "```")) for line in paragraph
+    ):
         return ""
     if len(paragraph) > _MOST_UNDERLINED or len(whole) > _MOST_LEAD:
         return last if "=" in underline or len(paragraph) == 1 else ""

@@ -631,6 +631,33 @@ def test_a_question_is_kept_without_what_the_program_has_added_to_it(shell: Shel
     ]
 
 
+def test_a_question_that_waited_for_the_agent_is_one_of_its_own(shell: Shell, tmp_path: Path) -> None:
+    def queued(prompt: Any, **members: Any) -> str:
+        attachment = {"type": "queued_command", "prompt": prompt, **members}
+        return json.dumps({"type": "attachment", "sessionId": "s1", "attachment": attachment})
+
+    lines = [
+        said("user", "Build it."),
+        json.dumps({"type": "queue-operation", "operation": "enqueue", "sessionId": "s1", "content": "Test it too."}),
+        queued("Test it too.", commandMode="prompt", origin={"kind": "human"}),
+        said("assistant", "It is tested."),
+        queued([{"type": "text", "text": "And deploy."}]),
+        queued("<task-notification>Done.</task-notification>", commandMode="task-notification"),
+        queued("I am another agent.", commandMode="prompt", origin={"kind": "peer"}),
+        said("assistant", "Deployed."),
+        said("user", "A peer says hello.", origin={"kind": "peer"}),
+    ]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(lines))
+    done = shell.bring(path)
+    assert sorted(done["remarks"]) == ["left out: 2 a notice of the program", "left out: 2 a record of the program"]
+    assert contents(shell) == [
+        "Question: Build it.",
+        "Question: Test it too.\n\nAnswer: It is tested.",
+        "Question: And deploy.\n\nAnswer: Deployed.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "row", "kept"),
     [

@@ -1,5 +1,7 @@
 """Commands on a tenant in PostgreSQL: exports and imports as on a file, and commands for files refused by name."""
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -149,3 +151,32 @@ def test_an_import_is_undone_in_slices(
 
     assert exported(tmp_path / "after.jsonl").count(b"new ") == before.count(b"new ")
     assert main(["check"]) == 0
+
+
+def test_changed_sources_are_followed_as_in_a_file(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    web, export = tmp_path / "web", tmp_path / "a.json"
+    texts: list[Mapping[str, str]] = [
+        {"AGENTS.md": "# Do\n## Push\nRun it.\n# Tabs\nUse tabs.\n", "api/CLAUDE.md": "Use spaces.\n"},
+        {"AGENTS.md": "# Never do\n## Push\nRun it.\n"},
+        {"AGENTS.md": "# Never do\n## Push\nRun it.\n# Tabs\nUse tabs.\n", "api/CLAUDE.md": "Use spaces.\n"},
+    ]
+    counts: dict[bool, list[str]] = {True: [], False: []}
+    for is_file, store in ((True, None), (False, address)):
+        monkeypatch.setenv("QUIPU_DATA", str(tmp_path / f"data-{is_file}"))
+        monkeypatch.setenv("QUIPU_STORE", store) if store else monkeypatch.delenv("QUIPU_STORE", raising=False)
+        for text, state in zip(texts, ("active", "archived", "active"), strict=True):
+            shutil.rmtree(web, ignore_errors=True)
+            for name, body in text.items():
+                (web / name).parent.mkdir(parents=True, exist_ok=True)
+                (web / name).write_text(body)
+            export.write_bytes(msgspec.json.encode([{"id": "1", "memory": "Tea.", "state": state, "tags": [state]}]))
+            capsys.readouterr()
+            assert main(["import", "rules", str(web), "--json"]) == 0
+            assert main(["import", "mem0", str(export), "--json"]) == 0
+            counts[is_file].append(capsys.readouterr().out)
+        assert main(["check"]) == 0
+    assert counts[False] == counts[True]
+    assert '"archived":2,"updated":1' in counts[True][1]
+    assert '"updated":2,"already there":1' in counts[True][2]

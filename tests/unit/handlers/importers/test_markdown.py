@@ -49,6 +49,7 @@ def test_a_section_names_the_headings_above_it() -> None:
         ("a\nb\nc\nd\nNever do\n===\n### Force push\na\n", ("Never do",)),
         ("<h2 id='x'><b>Never</b> do</h2>\n\n### Force push\na\n", ("Never do",)),
         ("- item\n---\n### Force push\na\n", ()),
+        ("```\nls\n```\n---\n### Force push\na\n", ()),
         ("\n---\n### Force push\na\n", ()),
         ("```\nNever do\n===\n```\n### Force push\na\n", ()),
         ("#### Deep\n# Never do\n## Force push\na\n", ("Never do",)),
