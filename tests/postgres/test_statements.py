@@ -22,8 +22,11 @@ def test_every_statement_prepares(address: str) -> None:
         assert isinstance(text, Statement)
         if text.answered is None:
             try:
-                db.execute(f"PREPARE tried AS {text}", prepare=False)
-                db.execute("DEALLOCATE tried")
+                with db.transaction():  # for which a pooler keeps the session
+                    for setting in driver.transaction_settings(db):
+                        db.execute(setting)
+                    db.execute(f"PREPARE tried AS {text}", prepare=False)
+                    db.execute("DEALLOCATE tried")
             except Exception as error:
                 refused[name] = str(error)
     pool.give(db)

@@ -115,9 +115,9 @@ class Load:
 
 def wrong(load: Load, address: str) -> list[str]:
     """Return the differences between the database and the answers."""
-    with stores.connect(address) as db:
+    with stores.connect(address) as db, db.transaction():  # a pooler keeps a session for a transaction
         (tenant,) = db.execute("SELECT id FROM quipu.directory WHERE name = 'main'").fetchone()
-        db.execute(f"SET quipu.tenant = '{tenant}'")
+        db.execute(f"SET LOCAL quipu.tenant = '{tenant}'")
         held = Counter(text for (text,) in db.execute("SELECT content FROM quipu.brain_memory").fetchall())
         owners = dict(db.execute("SELECT path, content FROM quipu.paths_memory").fetchall())
     found: list[str] = []
