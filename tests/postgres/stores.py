@@ -6,10 +6,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import pytest
+
 from kernel.core.config import Config
 
 ADDRESS = os.environ.get("TEST_POSTGRES", "")
 """Of the PostgreSQL that the tests use instead of SQLite; empty for SQLite."""
+
+WITHOUT_POOLER = pytest.mark.skipif(bool(os.environ.get("POOLER")), reason="this needs the database itself")
 
 _PLACED = "scopes_predefined_tag"  # has a last column that SQLite has not, the place of the row
 

@@ -107,6 +107,7 @@ def test_a_standby_reads_and_refuses_to_write(served: Served, tmp_path: Path) ->
             assert refused == (507, None, "The database is a standby, which only reads.")
 
 
+@stores.WITHOUT_POOLER
 def test_both_ends_notice_that_the_machine_of_the_other_is_gone(address: str) -> None:
     def settings(of: str) -> tuple[str, str, str]:
         pool = pool_of(of)

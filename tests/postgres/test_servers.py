@@ -69,6 +69,7 @@ def test_new_tenants_go_where_the_fewest_are(
     ]
 
 
+@stores.WITHOUT_POOLER
 def test_a_tenant_arrives_whole_and_leaves_nothing_behind(databases: list[str], opened: Open) -> None:
     home, second, third = databases
     kernel, other = opened(home), opened(home)
@@ -92,6 +93,7 @@ def test_a_tenant_arrives_whole_and_leaves_nothing_behind(databases: list[str], 
     assert chain_is_whole(other)
 
 
+@stores.WITHOUT_POOLER
 def test_a_call_of_before_the_move_can_be_undone_after_it(databases: list[str], opened: Open, tmp_path: Path) -> None:
     home, second, _ = databases
     assert add(opened(home, "another"), "x").fault is None
@@ -130,6 +132,7 @@ def test_what_cannot_be_done_is_refused_by_name(
     assert places([address], MAIN) == [address]
 
 
+@stores.WITHOUT_POOLER
 def test_the_home_by_another_name_is_no_other_database(
     address: str, opened: Open, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,6 +148,7 @@ def test_the_home_by_another_name_is_no_other_database(
     assert sorted(row[0] for row in contents(address)["paths_memory"]) == ["a", "b"]
 
 
+@stores.WITHOUT_POOLER
 def test_a_database_with_a_tenant_of_that_name_is_refused(
     databases: list[str], opened: Open, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +175,7 @@ def test_a_write_may_wait_longer_than_it_may_take(address: str, opened: Open) ->
         end.join()
 
 
+@stores.WITHOUT_POOLER
 def test_a_mover_that_is_killed_leaves_one_truth(databases: list[str], opened: Open) -> None:
     """Another start of the command finishes the move; meanwhile callers are served, or asked to try again."""
     home, *others = databases
@@ -194,6 +199,7 @@ def test_a_mover_that_is_killed_leaves_one_truth(databases: list[str], opened: O
     assert chain_is_whole(opened(home))
 
 
+@stores.WITHOUT_POOLER
 def test_a_removed_tenant_leaves_no_row_and_no_key_and_does_not_come_back(
     databases: list[str], opened: Open, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
