@@ -73,7 +73,7 @@ faults-postgres: .venv-postgres/.ok $(POSTGRES) ## kill the database, its server
 		$(ON_POSTGRES) $(LONG) -m postgres tests/postgres/test_crashes.py tests/postgres/test_failover.py \
 		tests/postgres/test_processes.py tests/postgres/test_servers.py tests/postgres/test_shards.py $(ARGS)
 
-test-ui: .venv/.ok tests/ui/node_modules/.ok tests/contracts/clients/typescript-sdk/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs)
+test-ui: .venv/.ok tests/ui/node_modules/.ok tests/contracts/clients/typescript-sdk/node_modules/.ok $(CHROMIUM) ## the console in Chromium, which is unpacked where it is missing (RECORD=1 takes the pictures of the docs, EVERY_LOOK=1 tries each page in all looks)
 	@$(call again,$(UI),-n $(if $(RECORD),0,2) --dist worksteal)
 
 # Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
