@@ -9,10 +9,11 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from datetime import timedelta
 from functools import cached_property, lru_cache, partial
+from types import GeneratorType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -185,7 +186,7 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
     def work(tx: Tx) -> Answer | Unfinished:
         nonlocal slices
         result = slices(tx) if slices else handler(tx, *arguments)
-        if isinstance(result, Generator):  # steps of work that is still to be done
+        if isinstance(result, GeneratorType):  # steps of work that is still to be done
             slices = Slices(cast("Steps[Result]", result), seconds=CALL_SLICE_SECONDS)
             result = slices(tx)
         if result is MORE or isinstance(result, InputRequired):
@@ -414,7 +415,7 @@ class Dispatch:
             return self._begin_checked_read(
                 entry, CheckedRead(precheck, request, work, len(call.arguments)), context, on_done
             )
-        if entry.short and self.store.probe is None:  # a database elsewhere may keep this thread waiting
+        if self._runs_here(entry):
             answer = self.store.read_now(work, context)
             return fail(entry, answer) if isinstance(answer, Fault) else answer
 
@@ -549,8 +550,11 @@ class Dispatch:
             work = self._with_writes_after(entry, request, context, writes)
         if caller.idempotency_key is not None and tool.mode != "read" and type(request) not in tool.read_arms:
             work = once(work, tool.name, request, caller.key, caller.idempotency_key)
-        id_ = current_call.get()
+        id_ = "" if self._runs_here(entry) else current_call.get()  # which this thread has anyway
         return with_call_id(id_, work) if id_ else work
+
+    def _runs_here(self, entry: ToolEntry) -> bool:
+        return entry.short and self.store.probe is None  # a database elsewhere may keep this thread waiting
 
     def _with_writes_after(
         self, entry: ToolEntry, request: Request, context: CallContext, writes: Sequence[AfterRead]

@@ -11,9 +11,21 @@ from kernel.core.times import EPOCH, iso
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
 _counter = itertools.count()
-_START = os.urandom(6).hex()  # a process in a container has the same number after each start
 # The id of the call under way, if it has one already: each log line of a call names it.
 current_call: ContextVar[str] = ContextVar("current_call", default="")
+
+
+_process = [""]
+
+
+def _name_process() -> None:
+    # A process in a container has the same number after each start.
+    _process[0] = f"{os.urandom(6).hex()}-{os.getpid():x}"
+
+
+_name_process()
+if hasattr(os, "register_at_fork"):  # not on Windows, where no process is forked
+    os.register_at_fork(after_in_child=_name_process)
 
 
 def utc_now(clock: int | None = None) -> str:
@@ -52,7 +64,7 @@ def shared_call_id() -> str:
 
 def new_call_id() -> str:
     """Return an id that no process has used, of this start or another."""
-    return f"{_START}-{os.getpid():x}-{next(_counter):x}"
+    return f"{_process[0]}-{next(_counter):x}"
 
 
 def now_ns() -> int:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from kernel.calls.dispatch import Pending
+from kernel.calls.dispatch import NOT_CANCELLABLE, Pending
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
@@ -25,6 +25,7 @@ from kernel.http.uvicorn_protocol import (
     FRAMING,
     GONE,
     HEAD,
+    REQUEST_ID,
     STATUSES,
     DeadlineWheel,
     LimitedProtocol,
@@ -76,14 +77,12 @@ class _PendingCall:
 
     report: Report | None = None
     message_event = asyncio.Event()  # uvicorn sets it when the connection ends; nothing waits for it here
+    response_started = response_complete = disconnected = False
+    keep_alive = True
+    cancel: Callable[[], object] = staticmethod(NOT_CANCELLABLE.cancel)
 
     def __init__(self, id_: str) -> None:
         self.id = id_
-        self.response_started = False
-        self.response_complete = False
-        self.disconnected = False
-        self.keep_alive = True
-        self.cancel: Callable[[], object] = lambda: None
 
 
 class FastPathProtocol(LimitedProtocol):
@@ -134,6 +133,7 @@ class FastPathProtocol(LimitedProtocol):
         self.reading = HEAD
         self.url = b""
         self.headers = []
+        self.noted = {}
         self.expect_100_continue = False
         self.scope = None  # type: ignore[assignment]
 
@@ -143,9 +143,10 @@ class FastPathProtocol(LimitedProtocol):
             self.discard_input()
             raise Rejected  # after a response with `Connection: close` (RFC 9112 section 9.6)
         self._body = b""
-        if not self.url.startswith(b"/"):
-            self._take_target()
         self._target = self.fast_routes.get(self.url)
+        if self._target is None and not self.url.startswith(b"/"):
+            self._take_target()
+            self._target = self.fast_routes.get(self.url)
         if self._target is None:
             self.check_header_size()
             self._target = _healthy if self._asks_for_health() else None
@@ -181,7 +182,7 @@ class FastPathProtocol(LimitedProtocol):
             return
         self.reading = self.timed = BETWEEN_REQUESTS
         self.trailers = None
-        id_ = request_id(self.headers)
+        id_ = request_id(self.noted.get(REQUEST_ID))
         current_call.set(id_)
         call = _PendingCall(id_)
         if self.logs_requests:
@@ -259,8 +260,8 @@ class FastPathProtocol(LimitedProtocol):
             and not parser.should_upgrade()
             and not self.expect_100_continue
             and not self.flow.write_paused
-            and b"origin" not in (headers := dict(self.headers))  # of a browser, which wants CORS
-            and (b"transfer-encoding" not in headers or self.transfer_codings() == [b"chunked"])
+            and b"origin" not in self.noted  # of a browser, which wants CORS
+            and (b"transfer-encoding" not in self.noted or self.transfer_codings() == [b"chunked"])
         )
 
     def _is_plain_get(self) -> bool:
@@ -311,14 +312,16 @@ class FastPathProtocol(LimitedProtocol):
 
     def _head(self, response: HttpResponse, id_: str, extra: tuple[Header, ...]) -> bytes:
         common = self.common.lines(self.server_state.default_headers)
-        more = b"x-request-id: %b\r\n%b" % (id_.encode(), header_lines(extra) if extra else b"")
+        status, id_line = STATUS_LINE[response.status], id_.encode()
+        more = header_lines(extra) if extra else b""
         if not response.body:
-            return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
-        return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
-            STATUS_LINE[response.status],
+            return b"%b%bcontent-length: 0\r\nx-request-id: %b\r\n%b\r\n" % (status, common, id_line, more)
+        return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b\r\n" % (
+            status,
             common,
             response.media,
             len(response.body),
+            id_line,
             more,
         )
 

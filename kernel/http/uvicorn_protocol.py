@@ -30,24 +30,23 @@ Report = Callable[[int, int], None]
 
 GONE = 499  # the client has left before its answer; of nginx
 _request_log = logging.getLogger("quipu.requests")
-_NAME = b"x-request-id"
+REQUEST_ID = b"x-request-id"
 _MOST_ID = 128
 _MOST_CHARS = 200  # of a path
 _TRACE = slice(3, 35)  # of `traceparent`: 00-TRACE-SPAN-FLAGS
 
 
-def request_id(headers: Sequence[Header]) -> str:
+def request_id(value: bytes | None) -> str:
     """Return the `X-Request-ID` of a request, or a new id for none and for one that could not stand in a line."""
-    for name, value in headers:
-        if name == _NAME:
-            id_ = value.decode("latin-1")
-            is_word = id_.isascii() and id_.isprintable() and " " not in id_
-            return id_ if is_word and 0 < len(id_) <= _MOST_ID else new_call_id()
-    return new_call_id()
+    if value is None:
+        return new_call_id()
+    id_ = value.decode("latin-1")
+    is_word = id_.isascii() and id_.isprintable() and " " not in id_
+    return id_ if is_word and 0 < len(id_) <= _MOST_ID else new_call_id()
 
 
 def id_header(id_: str) -> Header:
-    return _NAME, id_.encode()
+    return REQUEST_ID, id_.encode()
 
 
 def begin_report(id_: str, client: str, method: str, url: bytes, headers: Sequence[Header]) -> Report:
@@ -393,6 +392,7 @@ _log = logging.getLogger("quipu")
 # The part that the parser is reading; plain integers, since they are compared for each segment.
 BETWEEN_REQUESTS, HEAD, BODY = range(3)
 FRAMING = (b"content-length", b"transfer-encoding")
+_NOTED = frozenset({b"expect", b"origin", b"transfer-encoding", REQUEST_ID})
 _UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
 _CHUNKING_BYTES = 65536
@@ -443,6 +443,7 @@ class LimitedProtocol(HttpToolsProtocol):
     reading = BETWEEN_REQUESTS
     upgrading = False  # the parser leaves the body of this request to another protocol
     rejected = False
+    noted: dict[bytes, bytes]  # the headers of the request being read that decide how it is read
     trailers: Trailers | None = None  # while the chunk being read has no body, as the last chunk
     slot = 0
     timed = BETWEEN_REQUESTS  # the part that has a deadline, which starts when it does not arrive whole
@@ -493,6 +494,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self.reading = HEAD
+        self.noted = {}
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -502,8 +504,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._check_trailers(self.trailers)
             return
         name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
+        if name in _NOTED:
+            self.noted[name] = value
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
         self.headers.append((name, value))
 
     def on_chunk_header(self) -> None:
@@ -683,7 +687,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _write_rejection(self, status: int) -> None:
         url, headers = (b"", ()) if self.reading == BETWEEN_REQUESTS else (self.url, self.headers)
-        id_ = request_id(headers)
+        id_ = request_id(dict(headers).get(REQUEST_ID))
         body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
         STATUSES[status] += 1
         self.transport.write(_rejection(status, [*self.server_state.default_headers, id_header(id_)], body))
@@ -699,7 +703,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Starts the application on a request that has an id, which its response names however it comes about."""
         scope, headers = cycle.scope, list(cycle.scope["headers"])
-        id_ = request_id(headers)
+        id_ = request_id(dict(headers).get(REQUEST_ID))
         current_call.set(id_)
         cycle.default_headers = [*cycle.default_headers, id_header(id_)]
         report = self.begin_report(id_, scope["method"], scope["raw_path"], headers)

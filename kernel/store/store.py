@@ -197,6 +197,7 @@ class Pools:
         self._most_memory = most_memory
         self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
         self._without_pages: OrderedDict[Store, None] = OrderedDict()
+        self._last: Store | None = None  # whose place is the last, as long as nothing is taken out
         self._lock = threading.Lock()
 
     def begin_all(self) -> None:
@@ -205,21 +206,27 @@ class Pools:
         self.writes.begin_all()
 
     def note_use(self, store: "Store") -> None:
-        with self._lock:
-            self._without_pages.pop(store, None)
-            self._connected[store] = None
-            self._connected.move_to_end(store)
+        if store is not self._last:
+            with self._lock:
+                self._without_pages.pop(store, None)
+                self._connected[store] = None
+                self._connected.move_to_end(store)
+                self._last = store
+        elif len(self._connected) == 1 and not self._without_pages:  # as of a server with a single tenant
+            return
         while self._memory_used() > self._most_memory and (rest := self._next_rest()) is not None:
             rest()
 
     def forget(self, store: "Store") -> None:
         with self._lock:
+            self._last = None
             self._connected.pop(store, None)
             self._without_pages.pop(store, None)
 
     def _next_rest(self) -> Callable[[], None] | None:
         """Return what frees some memory of a store that is not in use; None if there is no such store."""
         with self._lock:
+            self._last = None
             if len(self._connected) > 1:
                 store, _ = self._connected.popitem(last=False)
                 self._without_pages[store] = None

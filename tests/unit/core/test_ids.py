@@ -1,5 +1,6 @@
 """Ids sort by time and never meet; the clock says UTC with milliseconds."""
 
+import os
 import re
 import subprocess
 import sys
@@ -57,3 +58,13 @@ def test_call_ids_are_unique_even_of_processes_with_the_same_number() -> None:
     ids = {id_ for start in starts for id_ in start}
     assert len(ids) == 4
     assert all(re.fullmatch(r"[0-9a-f]{12}-1-[01]", id_) for id_ in ids)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
+def test_call_ids_of_a_forked_process_are_its_own() -> None:
+    command = (
+        "import os; from kernel.core.ids import call_id; child = os.fork(); "
+        "os.write(1, f'{call_id()}\\n'.encode()); child and os.waitpid(child, 0)"
+    )
+    made = subprocess.check_output([sys.executable, "-c", command], text=True).split()
+    assert len({id_.rpartition("-")[0] for id_ in made}) == 2
