@@ -192,7 +192,7 @@ async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
 
 def _stale(tx: Tx, dialects: list[str] | None) -> list[StaleMemory]:
     places = {(row.project, row.doc): row.words for row in witness.stale_in(tx, None)}
-    memories = index.documents(tx, [doc for _, doc in places])
+    memories = index.documents(tx, [doc for _, doc in places]) if places else {}
     return [
         StaleMemory(project, f"{memory.space}/{memory.key}", memory.text, words)
         for (project, doc), words in places.items()
