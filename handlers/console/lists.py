@@ -91,7 +91,7 @@ class StaleMemory(Struct):
 
 
 class Review(Struct):
-    """Quarantined memories, newest first, and stale ones by project; `next` is the `before` of the next page."""
+    """Quarantined memories, newest first, and stale memories by project; `next` is the `before` of the next page."""
 
     memories: list[Held]
     next: int | None

@@ -95,7 +95,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _items_like(item: re.Match[str]) -> Callable[[str], bool]:
-    """Return a test of items that have a number as this one, or none as this one."""
+    """Return a test of items of the same kind: numbered, or not."""
     return lambda row: (other := _ITEM.fullmatch(row)) is not None and bool(other[2]) == bool(item[2])
 
 
