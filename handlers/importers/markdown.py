@@ -20,8 +20,10 @@ _COMMENT = regex(r"[ ]{0,3}<!--")
 _OPEN = regex(r"[ ]{0,3}<([A-Za-z][\w.-]{0,60})((?:[ \t][^<>\n]{0,200})?)>[ \t]*")
 _CLOSE = regex(r"[ ]{0,3}</([A-Za-z][\w.-]{0,60})>[ \t]*")
 # A heading in HTML, the line that shows what is folded below it, and the tags within either.
-_HTML_HEADING = regex(r"[ ]{0,3}<h([1-6])(?:[ \t][^<>\n]{0,200})?>([^\n]{1,300})</h[1-6]>[ \t]*", 2)
-_FOLDED = regex(r"[ \t]{0,8}(?:<details[^<>\n]{0,100}>[ \t]*)?<summary[^<>\n]{0,100}>([^\n]{1,300})</summary>[ \t]*", 2)
+_HTML_HEADING = regex(r"[ ]{0,3}<h([1-6])(?:[ \t][^<>\n]{0,200})?>([^\n]{1,300})</h[1-6]>[ \t]*", re.IGNORECASE)
+_FOLDED = regex(
+    r"[ \t]{0,8}(?:<details[^<>\n]{0,100}>[ \t]*)?<summary[^<>\n]{0,100}>([^\n]{1,300})</summary>[ \t]*", re.IGNORECASE
+)
 _INLINE_TAG = regex(r"</?[A-Za-z][^<>\n]{0,200}>")
 _OF_LAYOUT = {"a", "center", "code", "div", "li", "ol", "p", "pre", "span", "table", "td", "tr", "ul"}
 _MOST_ELEMENTS = 20
@@ -30,7 +32,7 @@ _MOST_LEAD = 100  # characters of a line that leads to the headings below it
 _FORBIDS = regex(
     r"[\u274c\u26d4\U0001f6ab\U0001f6d1]|\b(?:never|not|don['\u2019]?t|avoid|forbidden|prohibited|banned|deprecated|"
     r"disallowed|wrong|bad|anti-?patterns?)\b",
-    2,
+    re.IGNORECASE,
 )
 _BOLD = regex(r"(\*\*|__)[^*_\n]{1,200}\1")
 _UNDERLINE = regex(r"[ ]{0,3}(?:=+|-+)[ \t]*")
@@ -48,8 +50,6 @@ _LINK = regex(r"(?<!\\)\[\[([^\[\]\n]{1,500})\]\]")
 _INLINE = regex(r"(?<!!)\[[^\[\]\n]{0,500}\]\((?:<([^<>\n]{1,500})>|([^()\s<>]{1,500}))(?:[ \t]+\"[^\"\n]{0,500}\")?\)")
 _RELATION = regex(r"(?:\"([^\"\n]{1,100})\"|([^\s\[\]\"{]{1,100}))[ \t]+\[\[([^\[\]\n]{1,500})\]\](.*)")
 _SPAN = regex(r"[@](effective|occurred)(\[[^\])\n]{1,60}[\])]|:[^\s]{1,40}|\"[^\"\n]{1,60}\")")
-
-
 _OF_YAML = regex(r"\A(?:[!&][\w!.-]{0,60}[ \t]+){1,4}")  # tags and anchors before a value
 
 

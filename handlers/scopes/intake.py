@@ -55,26 +55,25 @@ def _deactivate_others(tx: Tx, record: Record) -> int:
     """Deactivates the guidelines of sections that a file no longer has, or of files that a project no longer has;
     returns how many.
     """
-    if "files" in record.details:
-        return _deactivate_other_files(tx, record)
+    other_ids = _of_other_files(tx, record) if "files" in record.details else _of_other_sections(tx, record)
+    for number in [] if tx.readonly else other_ids:
+        entries.deactivate(tx, GUIDELINE, number)
+    return len(other_ids)
+
+
+def _of_other_sections(tx: Tx, record: Record) -> list[str]:
     keys = [record._replace(key=key) for key in record.details["keys"]]
     record_ids = {number for key in keys for number in _ids(key)}
     place = {name: record.details[name] for name in ("root", "is_named")}
     numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record), **place)
-    other_ids = [number for number in numbers if number not in record_ids]
-    for number in [] if tx.readonly else other_ids:
-        entries.deactivate(tx, GUIDELINE, number)
-    return len(other_ids)
+    return [number for number in numbers if number not in record_ids]
 
 
-def _deactivate_other_files(tx: Tx, record: Record) -> int:
+def _of_other_files(tx: Tx, record: Record) -> list[str]:
     root = record.details["root"]
     reasons = {f"{root}/{name}" for name in record.details["files"]}
     rows = tx.all("scopes.intake.of_root", _OfRoot, root=root)
-    other_ids = [row.id for row in rows if row.reason not in reasons and (row.reason or "").startswith(f"{root}/")]
-    for number in [] if tx.readonly else other_ids:
-        entries.deactivate(tx, GUIDELINE, number)
-    return len(other_ids)
+    return [row.id for row in rows if row.reason not in reasons and (row.reason or "").startswith(f"{root}/")]
 
 
 def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:

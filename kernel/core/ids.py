@@ -5,6 +5,7 @@ import os
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from kernel.core.times import EPOCH, iso
 
@@ -15,17 +16,14 @@ _counter = itertools.count()
 current_call: ContextVar[str] = ContextVar("current_call", default="")
 
 
-_process = [""]
+@cache
+def _process() -> str:
+    """Return the name of this process: in a container it has the same number after each start."""
+    return f"{os.urandom(6).hex()}-{os.getpid():x}"
 
 
-def _name_process() -> None:
-    # A process in a container has the same number after each start.
-    _process[0] = f"{os.urandom(6).hex()}-{os.getpid():x}"
-
-
-_name_process()
-if hasattr(os, "register_at_fork"):  # not on Windows, where no process is forked
-    os.register_at_fork(after_in_child=_name_process)
+if hasattr(os, "register_at_fork"):  # not on Windows, which forks no process
+    os.register_at_fork(after_in_child=_process.cache_clear)
 
 
 def utc_now(clock: int | None = None) -> str:
@@ -64,7 +62,7 @@ def shared_call_id() -> str:
 
 def new_call_id() -> str:
     """Return an id that no process has used, of this start or another."""
-    return f"{_process[0]}-{next(_counter):x}"
+    return f"{_process()}-{next(_counter):x}"
 
 
 def now_ns() -> int:

@@ -63,7 +63,7 @@ def test_call_ids_are_unique_even_of_processes_with_the_same_number() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
 def test_call_ids_of_a_forked_process_are_its_own() -> None:
     command = (
-        "import os; from kernel.core.ids import call_id; child = os.fork(); "
+        "import os; from kernel.core.ids import call_id; call_id(); child = os.fork(); "
         "os.write(1, f'{call_id()}\\n'.encode()); child and os.waitpid(child, 0)"
     )
     made = subprocess.check_output([sys.executable, "-c", command], text=True).split()
