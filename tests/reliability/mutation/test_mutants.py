@@ -40,7 +40,7 @@ def test_a_mutant_differs_in_its_line_alone() -> None:
 
 def test_the_tests_run_on_the_module_with_the_mistake_in_it() -> None:
     source = (ROOT / "kernel" / "core" / "ids.py").read_text(encoding="utf-8")
-    number = next(one.number for one in mutants(source) if one.what.startswith("None for"))
+    number = next(mutant.number for mutant in mutants(source) if mutant.what.startswith('None for f"{prefix}_'))
     done = subprocess.run(
         [*COMMAND, "tests/unit/core/test_ids.py"],
         cwd=ROOT,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kernel.core import ids
-from kernel.core.ids import new_id, utc_now
+from kernel.core.ids import new_call_id, new_id, utc_now
 
 
 def test_id_is_its_prefix_and_22_letters() -> None:
@@ -58,6 +58,13 @@ def test_call_ids_are_unique_even_of_processes_with_the_same_number() -> None:
     ids = {id_ for start in starts for id_ in start}
     assert len(ids) == 4
     assert all(re.fullmatch(r"[0-9a-f]{12}-1-[01]", id_) for id_ in ids)
+
+
+def test_a_call_id_names_its_process_and_counts_on() -> None:
+    first, second = new_call_id().split("-"), new_call_id().split("-")
+    assert re.fullmatch(r"[0-9a-f]{12}", first[0])
+    assert first[1] == f"{os.getpid():x}"
+    assert second == [*first[:2], f"{int(first[2], 16) + 1:x}"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
