@@ -7,9 +7,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ import msgspec
 
 from handlers.console.guide import Finding
 from kernel.calls.dispatch import catch_faults
-from kernel.cli import client_entries, output, probe
+from kernel.cli import client_entries, output, probe, service
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
 from kernel.core import data_dir
@@ -43,6 +44,7 @@ from kernel.server import app
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.transaction import Tx
 
+_APSW = "apsw>=3.54.1"
 _MIN_FREE_BYTES = 64 << 20
 _MIB = 1 << 20
 
@@ -82,7 +84,11 @@ def sqlite(_config: Config) -> Iterator[Finding]:
     number = sqlite_version()
     version = f"SQLite {number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
     if number < OLDEST_SQLITE:
-        yield _wrong("engine", f"{version} can lose pages while checkpointing", "install apsw 3.54.1 or newer")
+        installer = [sys.executable, "-m", "pip", "install"]
+        if find_spec("pip") is None:
+            installer = ["uv", "pip", "install", "--python", sys.executable]
+        remedy = f"`{shlex.join([*installer, _APSW])}` installs a newer one"
+        yield _wrong("engine", f"{version} can lose pages while checkpointing", remedy)
     else:
         yield _ok("engine", f"{version}, cosines by {'sqlite-vec' if sqlite_vec() else 'simsimd'}")
 
@@ -238,8 +244,7 @@ def server(config: Config) -> Iterator[Finding]:
     except OSError:
         response = probe.Handshake(0)
     if response is None:
-        port = () if config.port == DEFAULT_PORT else ("--port", str(config.port))
-        remedy = f"{_command(config, 'serve', *port)} starts it; clients that start their own server do not need it"
+        remedy = f"{_listening(config, 'serve')} starts it; clients that start their own server do not need it"
         yield _hint("server", f"nothing listens on {where}", remedy)
     elif response.status == 401:
         yield _ok("server", f"a server that requires a key listens on {where}")
@@ -249,9 +254,24 @@ def server(config: Config) -> Iterator[Finding]:
         yield _wrong("server", f"{program} listens on {where} and is not Quipu", remedy)
     elif response.version != VERSION:
         detail = f"Quipu {response.version} listens on {where}, this is {VERSION}"
-        yield _hint("server", detail, "restart it with this version")
+        yield _hint("server", detail, _restart(config))
     else:
         yield _ok("server", f"Quipu {response.version} listens on {where}")
+
+
+def _listening(config: Config, *words: str) -> str:
+    """Return a command of a server on this port."""
+    return _command(config, *words, *(() if config.port == DEFAULT_PORT else ("--port", str(config.port))))
+
+
+def _restart(config: Config) -> str:
+    """Return how this version gets into the place of the server that runs."""
+    with suppress(Fault):  # of a system without a service manager
+        unit = service.define(config, client_entries.this_program(config), sys.platform).file
+        if unit.exists():
+            return f"`quipu service remove`, then {_listening(config, 'service', 'install')} starts this version"
+    program = probe.listening_process(config.port)
+    return f"stop {program or 'it'}; {_listening(config, 'serve')} then starts this version"
 
 
 def access(config: Config) -> Iterator[Finding]:

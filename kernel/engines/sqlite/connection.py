@@ -64,7 +64,8 @@ STEPS = 50_000  # virtual machine steps between two checks of the clock: some mi
 # before the first only, and forgets the file systems that others have added.
 if not apsw.connections() and apsw.vfs_names()[0] in {"unix", "win32"}:
     apsw.shutdown()
-    apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 0, 0)
+    with suppress(TypeError):  # of an older apsw, so that `quipu doctor` can name it
+        apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 0, 0)
     apsw.initialize()
 
 

@@ -7,6 +7,8 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
@@ -17,7 +19,8 @@ import apsw
 import msgspec
 import pytest
 
-from kernel.cli import doctor
+from kernel.cli import doctor, service
+from kernel.cli.client_entries import LaunchCommand
 from kernel.cli.clients import BY_NAME, config_file
 from kernel.cli.main import main
 from kernel.core.config import MODEL, VERSION, Config
@@ -28,6 +31,7 @@ from kernel.server.app import Kernel, open_kernel
 from tests.conftest import Call
 from tests.reliability.server_process import free_port, serving
 from tests.support.cli_probe_listeners import answering
+from tests.unit.sql.code import ROOT
 
 Doctor = Callable[..., tuple[int, dict[str, str]]]
 
@@ -297,11 +301,35 @@ def test_low_disk_space_is_graded(
     assert status == 1  # a file of zeros is not a database
 
 
-def test_sqlite_with_the_checkpoint_bug_is_wrong(visit: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("pip", "installer"),
+    [(object(), f"{sys.executable} -m pip install"), (None, f"uv pip install --python {sys.executable}")],
+    ids=["pip", "uv"],
+)
+def test_sqlite_with_the_checkpoint_bug_is_wrong(
+    visit: Doctor, monkeypatch: pytest.MonkeyPatch, pip: object, installer: str
+) -> None:
     monkeypatch.setattr("kernel.cli.doctor.sqlite_version", lambda: 3051002)
+    monkeypatch.setattr("kernel.cli.doctor.find_spec", lambda _: pip)
     status, lines = visit()
-    assert status == 1
-    assert lines["engine"].startswith("wrong  engine: SQLite 3.51.2 can lose pages while checkpointing; ")
+    assert (status, lines["engine"]) == (
+        1,
+        "wrong  engine: SQLite 3.51.2 can lose pages while checkpointing; "
+        f"`{installer} 'apsw>=3.54.1'` installs a newer one",
+    )
+
+
+def test_apsw_of_an_old_sqlite_does_not_keep_the_doctor_from_its_check() -> None:
+    """Its `config` takes two arguments, and the remedy is printed by the doctor."""
+    script = (
+        "import apsw\n"
+        "def config(option, value): pass\n"
+        "apsw.config, apsw.SQLITE_VERSION_NUMBER = config, 3051002\n"
+        "from kernel.cli import doctor\n"
+        "print(next(doctor.sqlite(None)).detail)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert ran.stdout == "SQLite 3.51.2 can lose pages while checkpointing\n"
 
 
 def test_another_program_on_the_port_is_named(visit: Doctor) -> None:
@@ -319,14 +347,22 @@ def test_unresponsive_listener_is_not_quipu(visit: Doctor, monkeypatch: pytest.M
     assert "and is not Quipu" in lines["server"]
 
 
-def test_other_version_is_a_hint_and_required_key_is_ok(visit: Doctor) -> None:
+def test_other_version_is_a_hint_and_required_key_is_ok(visit: Doctor, config: Config, home: Path) -> None:
     other = msgspec.json.encode({"result": {"serverInfo": {"name": "quipu", "version": "0.0.9"}}})
     with answering(200, other) as port:
         status, lines = visit(port=port)
-    assert (status, lines["server"]) == (
-        0,
-        f"hint   server: Quipu 0.0.9 listens on 127.0.0.1:{port}, this is {VERSION}; restart it with this version",
-    )
+        state = f"hint   server: Quipu 0.0.9 listens on 127.0.0.1:{port}, this is {VERSION}; "
+        words = f"--port {port} --data {config.data}"
+        assert (status, lines["server"]) == (
+            0,
+            f"{state}stop {doctor.probe.listening_process(port)}; `quipu serve {words}` then starts this version",
+        )
+        unit = service.define(config._replace(environment={"HOME": str(home)}), LaunchCommand(("q",), {}), sys.platform)
+        unit.file.parent.mkdir(parents=True)
+        unit.file.touch()
+        assert visit(port=port)[1]["server"] == (
+            f"{state}`quipu service remove`, then `quipu service install {words}` starts this version"
+        )
     with answering(401) as port:
         assert (
             visit(port=port)[1]["server"] == f"ok     server: a server that requires a key listens on 127.0.0.1:{port}"
