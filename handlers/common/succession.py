@@ -26,36 +26,77 @@ _LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
 _ADVERB, _VERBS = "ly", "ed"  # their endings
 _PAST = frozenset("became gave left quit sold took went".split())
-_RECENT = frozenset("current last latest new newest next revised since today updated yesterday".split())
+_RECENT = frozenset(
+    """actualmente ahora aktuell antes anymore auparavant avant bisher bislang current desde désormais formerly früher
+    heute hoy inzwischen jetzt last latest maintenant mittlerweile new newest next nun previously revised seit since
+    today updated vorher yesterday""".split()
+)
 _DETERMINERS = frozenset(
     """a an her his my our the their your das der die ein eine mein meine unser unsere la le les ma mes mon nos notre un
     une el las los mi mis nuestra nuestro una""".split()
 )
+_OWN = frozenset("her his its my our the their your".split())
 _QUALIFIERS = frozenset("at during for in on to".split())
 # What follows these in an aside, as "in fact" and "for the record": such a statement is of no case.
 _ASIDES = frozenset(
     "clear exact fact honest moment now precise present reality record reflection thought truth".split()
 )
 _MOST_ASIDE = 3  # words of an aside after the first
-_ALSO = frozenset("also another anche auch aussi también também too".split())
+_ALSO = frozenset(
+    """additionally además also another anche asimismo auch aussi außerdem besides ebenfalls également inoltre también
+    também too zudem zusätzlich""".split()
+)
+_AS_WELL = regex(r"\bas well\b")
 _MONTHS = frozenset(name.lower() for name in month_name)
 _NEAR = 0.8  # of the score of a hit
 _MOST_BETWEEN = 4  # words, from a noun to the verb
 _WORD = regex(r"[^\W_]+|[,;:.](?=\s)")
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*+")
 _POSSESSIVE = regex("['’]s\\b")
+_CONTRACTED = regex(r"n['’]t\b")
 _AUXILIARIES = frozenset("are can could did do does had has have is may might must should was were will would".split())
+# Of other languages; English has "hat" and "son".
+_IS = frozenset("are is was were ist sind war est sont es son".split())
+_OTHER_AUXILIARIES = frozenset("est ist sind war wird wurde wurden hat haben ont ha han se son sont".split())
 _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
 )
+_POLES = frozenset(
+    frozenset(pair.split("/"))
+    for pair in """active/retired allowed/banned allowed/forbidden available/gone closed/open closed/reopened
+    disabled/enabled employed/fired free/taken married/divorced off/on optional/mandatory optional/required
+    private/public""".split()
+)
+_DENYING = ("un", "in", "dis", "de", "non")
 _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _LABEL = regex(
     "[^\\W\\d_]+[ \u00a0\u202f]?: "
 )  # of a turn of a conversation, in which answers follow each other, or "Correction"
 _HYPHENATED = regex(r"(?<![^\W\d_])[^\W\d_]++(?:-[^\W\d_]++)+")
+# Relations, and the changes after which they have another value: "lives in Rome", "moved to Bari".
+_CHANGES = tuple(
+    (frozenset(states.split()), frozenset(changes.split()))
+    for states, changes in (
+        (
+            """based live lived lives living located reside resides lebt wohnt habite vit reside vive""",
+            """moved moving relocated settled gezogen umgezogen zieht zog déménagé installé mudado mudó trasladado
+            trasladó""",
+        ),
+        (
+            "called name named heißt appelle llama",
+            "renamed umbenannt rebaptisé renommé rebautizado renombrado renombró",
+        ),
+        ("built hosted run runs stored written", "converted migrated ported rewritten"),
+        ("attend attends goes", "moved switched transferred"),
+        ("employed work works arbeitet travaille trabaja", "hired joined gewechselt rejoint"),
+    )
+)
 # Words of a question that name a relation, not a subject: a correction often has another.
-_RELATIONS = frozenset(
-    """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost
+_RELATIONS = (
+    frozenset(word for kinds in _CHANGES for words in kinds for word in words)
+    | _AUXILIARIES
+    | frozenset(
+        """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost
     costs current currently date deploy deployed deploys done drink drinks drive drives eat eats end ends expire expires
     favorite favourite get gets give given go goes handle handled handles happen happens has have held hold holds host
     hosted hosts keep keeps kept lead leads like likes live lives located long made make makes many meet meets migrate
@@ -63,7 +104,12 @@ _RELATIONS = frozenset(
     plays prefer prefers price put reach rename renamed replace replaced replaces run running runs say says scheduled
     sit sits sleep sleeps speak speaks start starts stay stays store stored supposed switch switched switches take takes
     talk talks time today transferred travel travels use used uses using value version visit wear wears work works write
-    written""".split()
+    written beginnt bekommt benutzen benutzt beträgt endet fahren fährt findet hängt hält hängen isst kommt kostet
+    läuft liegt machen macht nimmt nutzen nutzt öffnet schließt sitzt spielt steht trägt trinkt verwenden verwendet
+    viel viele welche welchem welchen welcher welches wieviel wieviele wofür womit worauf woran worin wozu combien
+    commence conduit coûte ferme finit joue ouvre quel quelle quelles quels tient utilise utilisons abre bebe cierra
+    cuesta cuál cuáles cuántas cuánto cuántos empieza guarda juega llega sale termina toca toma usa usamos""".split()
+    )
 )
 
 
@@ -196,7 +242,7 @@ def _statement(
     if 2 * len(about) < len(subjects):
         return None
     value = values.share(text, str.isspace) if values else None
-    spoken = [*_WORD.findall(_POSSESSIVE.sub("", text.lower())), "", ""]
+    spoken = [*_WORD.findall(_CONTRACTED.sub(" not", _POSSESSIVE.sub("", text.lower()))), "", ""]
     hyphenated = _HYPHENATED.findall(text) if "-" in text else ()
     names = frozenset(name for name in map(_without_hyphens, hyphenated) if name in asked)
     return _Statement(item, text, label is not None, spoken, tuple(forms), forms, words, about, names, value)
@@ -225,10 +271,59 @@ def _may_be_about(text: str, subjects: set[str]) -> bool:
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
     if _is_about_another(newer, older):
         return False
-    if not older.subjects <= newer.subjects:
+    if not older.subjects <= newer.subjects and not _is_opposed(newer, older):
         return _is_moved(newer, older) and not _names_another(newer, older)
-    share = 2 * len(older.words & newer.words) >= min(len(older.words), len(newer.words))
+    common, least = older.words & newer.words, min(len(older.words), len(newer.words))
+    share = 2 * (len(common) + _is_changed(newer, older)) >= least
+    if len(common) == 1 < least and (_is_topic_of_value(newer, older) or _is_topic_of_value(older, newer)):
+        share = _is_turned(newer, older)
     return (share or index.begins_alike(newer.text, older.text)) and not _names_another(newer, older)
+
+
+def _is_turned(newer: _Statement, older: _Statement) -> bool:
+    """Return whether one statement ends as the other begins: "The mayor is Ann", "Bob is the mayor"."""
+    sides = [*_sides(newer), *_sides(older)]
+    return all(sides) and (sides[1] == sides[2] or sides[0] == sides[3])
+
+
+def _sides(statement: _Statement) -> Iterator[list[str]]:
+    """Yield the words before "is" and after, without a determiner at the beginning of each."""
+    words = statement.spoken[:-2]
+    at = next((at for at, word in enumerate(words) if word in _IS), 0)
+    for side in (words[:at], words[at + 1 :]):
+        yield side[side[:1] != [] and side[0] in _DETERMINERS :]
+
+
+def _is_topic_of_value(first: _Statement, last: _Statement) -> bool:
+    """Return whether the topic of a statement is the value of another: "Mondays are busy", "We meet on Monday"."""
+    topic = first.sequence[0]
+    return last.sequence[-1] == topic != last.sequence[0] and last.spoken[-3] == last.forms[topic]
+
+
+def _is_opposed(newer: _Statement, older: _Statement) -> bool:
+    """Return whether the newer statement has the opposite of each subject that it lacks, as "disabled" of "enabled"."""
+    return all(
+        any(
+            frozenset((word, older.forms[stem])) in _POLES
+            or any(word == f"{prefix}{older.forms[stem]}" for prefix in _DENYING)
+            for word in newer.spoken
+        )
+        for stem in older.subjects - newer.subjects
+    )
+
+
+def _is_changed(newer: _Statement, older: _Statement) -> bool:
+    """Return whether the newer statement says in another verb that the relation of the older has changed: not "moved
+    her savings", nor of another subject, as "the office plants moved".
+    """
+    for states, changes in _CHANGES:
+        at = next((at for at, word in enumerate(newer.spoken) if word in changes), 0)
+        if at and newer.spoken[at + 1] not in _OWN and not states.isdisjoint(older.spoken):
+            next_words = (mention.following for _, mention, _ in _mentions(newer, older))
+            return any(
+                word in (*changes, *_AUXILIARIES, *_OTHER_AUXILIARIES) or _is_particle(word) for word in next_words
+            )
+    return False
 
 
 def _is_moved(newer: _Statement, older: _Statement) -> bool:
@@ -279,7 +374,7 @@ def _names_another(newer: _Statement, older: _Statement) -> bool:
     something, a subject is part of another name in it, or it is what the older is not: "to Oslo" and "from Oslo".
     """
     first, last = newer.spoken, older.spoken
-    if not _ALSO.isdisjoint(first):
+    if not _ALSO.isdisjoint(first) or _AS_WELL.search(newer.text):
         return True
     if first[0] != last[0] and (_is_qualified(first) or _is_qualified(last)):
         return True
@@ -325,7 +420,8 @@ def _is_opposite(newer: _Mention, older: _Mention) -> bool:
     letters = newer.following, older.following
     if letters[0] != letters[1] and all(len(letter) == 1 and letter.isalpha() for letter in letters):
         return True
-    before = "".join(newer.before[-1:]), "".join(older.before[-1:])
+    nearest = ([word for word in mention.before if word not in _DETERMINERS] for mention in (newer, older))
+    before = ["".join(words[-1:]) for words in nearest]
     return frozenset(before) in _OPPOSITES and before[1] not in (*newer.before, *newer.after)
 
 
@@ -362,6 +458,7 @@ def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _M
     if following[0] == older.forms.get(next_older):
         return True
     is_name = next_older in older.subjects & newer.subjects and after == older.forms[next_older]
+    is_name = is_name and not noun.startswith(after[:_STEM_LETTERS])  # "plays" and "played"
     return is_name and following[0] != newer.forms[next_older]  # "old mill" and "old brewery"
 
 

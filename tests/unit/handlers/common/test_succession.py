@@ -43,6 +43,25 @@ PAIRS = [
     ("The lift takes six people.", "In fact, the lift takes four people.", "how many people does the lift take?"),
     ("Die Chorprobe ist im Keller.", "Ab sofort ist die Chorprobe in der Aula.", "wo ist die Chorprobe?"),
     ("Billing is handled by Recurly.", "Stripe replaces Recurly for billing.", "what is billing handled by?"),
+    # The change is in another verb, of the same subject.
+    ("Rolf lives in Ulm.", "Rolf relocated to Trier in spring.", "where does Rolf live?"),
+    ("The ferry is called Möwe.", "The ferry was renamed Albatros.", "what is the ferry called?"),
+    ("Iker vive en Vigo.", "Iker se mudó a Gijón.", "¿dónde vive Iker?"),
+    (
+        "The girls attend dance school Arabesque.",
+        "The girls have transferred to dance school Pirouette.",
+        "which dance school do the girls attend?",
+    ),
+    (
+        "The ticket machine accepts coins.",
+        "The ticket machine doesn't accept coins anymore.",
+        "does the ticket machine accept coins?",
+    ),
+    ("Visitors may use the lift.", "Visitors can't use the lift.", "may visitors use the lift?"),
+    ("Sync is enabled on the tablet.", "Sync has been disabled on the tablet.", "is sync enabled on the tablet?"),
+    ("Ana canta coplas.", "Antes Ana cantaba coplas; ahora canta boleros.", "¿qué canta Ana?"),
+    ("Die Orgel läuft über Strom.", "Die Orgel wurde von Strom auf Gas umgestellt.", "womit läuft die Orgel?"),
+    ("The referee is Hana Blum.", "Otis Crane is the referee.", "who is the referee?"),
     ("The start-up meeting is at 9.", "The start up meeting is at 11.", "when is the start-up meeting?"),
 ]
 APART = [
@@ -60,6 +79,11 @@ APART = [
     ("El molino es blanco.", "Las aspas del molino son rojas.", "¿de qué color es el molino?"),
     ("Check-in at the inn is from 15:00.", "Check-out at the inn is until 11:00.", "when is check-in at the inn?"),
     ("The kiosk sells stamps.", "The kiosk sells ice cream too.", "what does the kiosk sell?"),
+    ("Rolf lives in Ulm.", "Rolf moved his piano to the attic.", "where does Rolf live?"),
+    ("Rolf lives in Ulm.", "Rolf's cousins moved to Trier.", "where does Rolf live?"),
+    ("Rolf works at the mill.", "Rolf moved to Trier.", "where does Rolf work?"),
+    ("Rhea speaks Welsh.", "Rhea speaks Manx as well.", "what does Rhea speak?"),
+    ("Before the match we stretch.", "After the match we shower.", "what do we do before the match?"),
     ("Release 4.1 was made in June.", "Release 4.2 was made in August.", "when was release 4.1 made?"),
     ("Team: Rhea plays in goal.", "Team: Rhea plays in Kassel.", "where does Rhea play?"),
     ("The pump runs on diesel.", "The spare pump runs on petrol.", "what does the pump run on?"),
