@@ -88,7 +88,7 @@ class Config(NamedTuple):
     limits: Limits = Limits()
     environment: Mapping[str, str] = MappingProxyType({})
     tenant: str = MAIN
-    tenant_megabytes: int = 160
+    tenant_megabytes: int = 148
     workers: int = 1
     open: bool = False
     public: str = ""
@@ -139,7 +139,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         limits=_limits(values),
         environment=values,
-        tenant_megabytes=_number(values, "QUIPU_TENANT_MEGABYTES", 160, 1, 1_000_000),
+        tenant_megabytes=_number(values, "QUIPU_TENANT_MEGABYTES", 148, 1, 1_000_000),
         workers=_workers(values),
         open=_flag(values, "QUIPU_OPEN"),
         metrics=_flag(values, "QUIPU_METRICS"),
