@@ -43,7 +43,11 @@ from kernel.store.history import Event
 from kernel.store.transaction import Tx
 
 _MOST_WORDS = 4
-_WORD = regex(r"[^\W_]+(?:[.,:/'’-][^\W_]+)*")
+_WORD = regex(r"(?:[^\W_]|[$€£¥₹]\d)[^\W_]*(?:[.,:/'’-][^\W_]+)*")
+_OPPOSITES = frozenset(
+    frozenset(words.split("/"))
+    for words in "on/off up/down in/out with/without before/after above/below over/under more/less from/to".split()
+)
 
 
 def difference(new: str, old: str, name: str) -> str:
@@ -64,10 +68,15 @@ def difference(new: str, old: str, name: str) -> str:
 
 
 def _own_words(text: str, other: str) -> list[str]:
-    """Return the words of a text that the other lacks, without those that say no subject."""
+    """Return the words of a text that the other lacks, without those that say no subject or the opposite of another."""
     words = {word.casefold() for word in _WORD.findall(other)}
     own = {word.casefold(): word for word in _WORD.findall(text)}
-    return [word for folded_word, word in own.items() if folded_word not in words and not index.is_common(word)]
+    return [
+        word
+        for folded_word, word in own.items()
+        if folded_word not in words
+        and (not index.is_common(word) or any(frozenset((folded_word, said)) in _OPPOSITES for said in words))
+    ]
 
 
 def _telling(words: list[str]) -> list[str]:
@@ -82,7 +91,7 @@ MAX_SIMILAR = 5  # as in the original
 _CANDIDATES = 20  # by words, if there are no vectors; not measured
 # In a transformer's vectors two names lie farther apart than in the sum of their words, and words that mean the same
 # lie nearer. Chosen by the agreement with its decisions.
-_OTHERS_APART, _SAME_NEARER = 0.2, 0.05
+_OTHERS_APART, _SAME_NEARER, _SAME_DAY_NEARER = 0.2, 0.05, 0.2
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES = (
     "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "
@@ -255,7 +264,7 @@ def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list
 
     def is_similar(content: str, distance: float) -> bool:
         texts = content, request.content
-        nearer = _SAME_NEARER if index.share_half(*texts) else 0.0
+        nearer = _SAME_DAY_NEARER if index.share_day(*texts) else _SAME_NEARER if index.share_half(*texts) else 0.0
         more = -_OTHERS_APART if index.are_about_others(*texts) else nearer
         return distance < limit + more or index.begins_alike(*texts) or index.ends_alike(*texts)
 

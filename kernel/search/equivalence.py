@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
 from kernel.embed.model import Embedder, Embedding
+from kernel.search.named_values import MONTH_OF, days_of, folded
 from kernel.search.query import STOP_WORDS
 from kernel.search.vectors import embed_texts, l2_distance
 from kernel.store.transaction import Tx
@@ -24,7 +25,12 @@ _STEM_LETTERS = 4  # letters by which forms of a name, as of cases, are recognis
 _MAX_ENDING = 3  # letters that they may differ in length; not measured
 
 _WORD = regex(r"[^\W_]+(?:['’][^\W_]+)*")
+_POSSESSIVE = regex(r"['’]s\b")
 _DIGITS = regex(r"\d+")
+_DAY_NAMES = regex(
+    r"(?<!\d)(\d{1,2})(?:st|nd|rd|th|er|\.)? (?:of |de )?([^\W\d_]{3,10})|([^\W\d_]{3,10}) (\d{1,2})(?!\d)"
+)
+_YEAR = regex(r"\b(?:19|20)\d\d\b")
 _NUMBERS = {word: at for at, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), 2)}
 _NEGATIONS = frozenset(
     """no not never none nobody nothing nowhere neither nor without cannot unable nicht kein keine keinen keinem keiner
@@ -94,7 +100,7 @@ def begins_alike(left: str, right: str) -> bool:
     return (
         _LEAST_ALIKE <= len(alike) < shorter <= 2 * len(alike)
         and max(len(first), len(second)) <= LONG_TEXT_WORDS
-        and not STOP_WORDS.issuperset(alike)
+        and not all(word in STOP_WORDS or _is_of_date(word) for word in alike)
     )
 
 
@@ -114,15 +120,36 @@ def ends_alike(left: str, right: str) -> bool:
 
 
 def are_about_others(left: str, right: str) -> bool:
-    """Return whether each of two texts has names that the other lacks, and none that both have."""
-    return _differ_in_names(left, right) and _names(left).names.isdisjoint(_names(right).names)
+    """Return whether each of two texts has names that the other lacks, and none that both have but months."""
+    return _differ_in_names(left, right) and MONTH_OF.keys() >= _names(left).names & _names(right).names
 
 
 def share_half(left: str, right: str) -> bool:
     """Return whether two texts have half of the words that say the subject of the shorter in common."""
-    first, second = ({*_WORD.findall(text.lower())} - STOP_WORDS for text in (left, right))
+    first, second = ({*_WORD.findall(_POSSESSIVE.sub("", text.lower()))} - STOP_WORDS for text in (left, right))
     shorter = min(len(first), len(second))
-    return 0 < shorter <= 2 * len(first & second)
+    return 0 < shorter <= 2 * sum(not _is_of_date(word) for word in first & second)
+
+
+def _is_of_date(word: str) -> bool:
+    return word.isdigit() or word in MONTH_OF
+
+
+def share_day(left: str, right: str) -> bool:
+    """Return whether two short statements name one day of a year, but not the same year: "4 May 1990", "May 4th"."""
+    if max(len(left), len(right)) > _MOST_CHARS or _YEAR.findall(left) == _YEAR.findall(right):
+        return False
+    return not _days(left).isdisjoint(_days(right)) and not are_about_others(left, right)
+
+
+def _days(text: str) -> set[tuple[int, int]]:
+    """Return the days in a text as month and day."""
+    text = folded(text)
+    named = (
+        (month or month_after, day or day_after) for day, month, month_after, day_after in _DAY_NAMES.findall(text)
+    )
+    with_year = {(month, day) for _, month, day in days_of(text)}
+    return with_year | {(MONTH_OF[month], int(day)) for month, day in named if month in MONTH_OF}
 
 
 def _first_word(text: str) -> str:
@@ -163,7 +190,7 @@ def _differ_in_names(left: str, right: str) -> bool:
 
 
 def _names(text: str) -> _Names:
-    words = _WORD.findall(text)
+    words = _WORD.findall(_POSSESSIVE.sub("", text))
     names = (word.lower() for word in words if word[0].isupper() and len(word) > 1)
     return _Names(frozenset(map(str.lower, words)), frozenset(names) - STOP_WORDS)
 

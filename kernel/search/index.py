@@ -37,6 +37,7 @@ from kernel.search.equivalence import (
     is_common,
     is_negated,
     says_the_same,
+    share_day,
     share_half,
 )
 from kernel.search.extra_terms import character_pairs, indexed_words
@@ -134,6 +135,7 @@ __all__ = [
     "search",
     "seems_to_contradict",
     "set_provenance",
+    "share_day",
     "share_half",
     "verdict",
 ]

@@ -102,6 +102,8 @@ def test_another_thing_said_of_a_subject_is_shown_however_far_it_is_by_meaning(
     [
         ("The key of the garage hangs by the door.", "The key of the cellar lies in the drawer."),
         ("To rotate the API key, create a new one.", "To rotate the TLS certificate, run certbot renew."),
+        ("On 12 May 2026 we shipped the search page.", "On 12 May 2026 Jo joined the team."),
+        ("Mia's birthday is 4 May 1990.", "Oskar's birthday is 4 May 1985."),
         ("Suppliers in Spain: Torres and Vega.", "Suppliers in Norway: Hagen and Lund."),
     ],
 )
@@ -255,6 +257,11 @@ def test_nearly_every_memory_in_other_words_or_with_a_newer_value_is_shown(
             "says likes short where {} says prefers terse",
         ),
         ("User prefers dark mode.", "The user likes dark themes", "says likes themes where {} says prefers mode"),
+        ("Her birthday is 4 May 1990", "born on May 4th 1991", "says 4th 1991 where {} says 4 1990"),
+        ("Tom was born in 1980.", "Tom's year of birth is 1982.", "says Tom's 1982 where {} says Tom 1980"),
+        ("The licence costs $99.", "The licence costs €99.", "says €99 where {} says $99"),
+        ("The feature flag is on.", "The feature flag is off.", "says off where {} says on"),
+        ("Prices went up in May.", "Prices went down in May.", "says down where {} says up"),
         ("The user's birthday is 4 May 1990", "The user was born May 4th", "says 4th where {} says 4 1990"),
         ("The flight to Oslo is booked", "The flight to Oslo is booked.", "says the same as {}"),
         ("The flight to Oslo is booked", "The early flight to Oslo is booked", "adds early to {}"),
