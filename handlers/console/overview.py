@@ -11,6 +11,7 @@ from handlers.console.reading import Site, allowed_dialects, read
 from handlers.console.records import NEWEST, Call, calls, with_texts
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
+from kernel.core.ids import utc_now
 from kernel.observe.call_log import Hour
 from kernel.store.store import Load
 from kernel.store.transaction import Tx
@@ -19,6 +20,7 @@ _SPANS = (30, 7, 90)  # days that the chart can show, the usual first
 _SHOWN_CALLS = 10
 MOST_COUNTED = 1000  # memories of a scope or a folder, if they are counted singly
 WEEK = 7
+_HOUR_MINUTES, _MINUTE_SECONDS = 60, 60
 
 
 class Space(Struct, omit_defaults=True):
@@ -57,7 +59,7 @@ class Overview(Struct):
     oldest first.
 
     `backup` is when the newest copy beside the database was made, empty for none; `hour` counts the calls of the last
-    hour, since the console was first opened.
+    `minutes`, an hour unless the server has started since.
     """
 
     memories: int
@@ -71,6 +73,7 @@ class Overview(Struct):
     log_bytes: int
     backup: str
     hour: Hour
+    minutes: int
 
 
 async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
@@ -78,7 +81,9 @@ async def load(site: Site, dispatch: Dispatch, visit: Visit) -> Overview:
     hour = site.log.last_hour(visit.caller.tenant, dialects)
     span = visit.number("days", 0)
     count = span if span in _SPANS else _SPANS[0]
-    return await read(dispatch, visit, lambda tx: _overview(tx, dispatch, dialects, sizes, hour, count))
+    counted = datetime.fromisoformat(utc_now()) - datetime.fromisoformat(site.log.since)
+    minutes = min(_HOUR_MINUTES, int(counted.total_seconds() / _MINUTE_SECONDS) + 1)
+    return await read(dispatch, visit, lambda tx: _overview(tx, dispatch, dialects, sizes, (hour, minutes), count))
 
 
 def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) -> Stats:
@@ -90,7 +95,9 @@ def stats(tx: Tx, dialects: list[str] | None, sizes: Load, days: Sequence[Day]) 
     return Stats(memories, counts[-1], sum(counts[-WEEK:]), waiting, spaces, sizes.file_bytes, sizes.wal_bytes)
 
 
-def _overview(tx: Tx, dispatch: Dispatch, dialects: list[str] | None, sizes: Load, hour: Hour, count: int) -> Overview:
+def _overview(
+    tx: Tx, dispatch: Dispatch, dialects: list[str] | None, sizes: Load, hour: tuple[Hour, int], count: int
+) -> Overview:
     days = _days_of_dialects(tx, count, dialects)
     counts = stats(tx, dialects, sizes, days)
     totals = (counts.memories, counts.today, counts.week, counts.spaces)
@@ -102,7 +109,7 @@ def _overview(tx: Tx, dispatch: Dispatch, dialects: list[str] | None, sizes: Loa
         counts.file_bytes,
         counts.log_bytes,
         _newest_backup(tx.context.data) if tx.context.data else "",
-        hour,
+        *hour,
     )
 
 

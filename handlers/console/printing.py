@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from handlers.console.commands import Changed, Hit, Kept, Result, Shown, Stats, Undone
 from handlers.console.erasing import Erasable
-from handlers.console.records import Event
+from handlers.console.records import Event, rule_words
 from handlers.console.search import ANSWERS
 from kernel.core.text import count_of_memories, one_line, one_word, visible
 from kernel.core.times import stored_time
@@ -98,7 +98,7 @@ class _Lines:
         if row.scope:
             yield self._paint(_DIM, f"  in {_line(row.scope)}")
         if row.quarantined:
-            yield self._paint(_YELLOW, f"  quarantined: {row.quarantined}")
+            yield self._paint(_YELLOW, f"  quarantined: it {rule_words(row.quarantined)}")
         if row.lock:
             yield self._paint(_DIM, f"  immutable: {_line(row.lock)}")
         if row.until:

@@ -24,6 +24,14 @@ _END_CHARS = 60  # of the text of a memory that a link names
 SHOWN_TARGETS = 3  # of a call
 _PLAIN = regex(r"[A-Za-z0-9_-]+")
 _MARKS = regex(r"(?:[#>|+*-]+ +)+")  # of Markdown before the words of a line
+_REASONS = {
+    "override": "asks to ignore other orders",
+    "concealment": "asks to keep something from the user",
+    "exfiltration": "asks to send secrets away",
+    "redirection": "asks to act against the user's wish",
+    "bridging": "asks to be trusted or recommended later",
+    "self-reinforcing": "asks to be kept, or put above others",
+}
 _RULE = "|-:=*_#`~ \t"  # a line of these alone says nothing
 
 
@@ -100,6 +108,11 @@ class Held(Struct):
     actor: str
     rule: str
     at: str
+
+
+def rule_words(rule: str) -> str:
+    """Return the reason of a quarantine in words."""
+    return _REASONS.get(rule, rule)
 
 
 def events(tx: Tx, place: Place, below: int = NEWEST) -> list[Event]:

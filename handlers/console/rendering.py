@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from handlers.console.markdown import markdown
 from handlers.console.overview import Day, DayOfDialects
-from handlers.console.records import plain, preview, without_key
+from handlers.console.records import plain, preview, rule_words, without_key
 from handlers.console.search import WEIGHTS, Signal
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line, visible
@@ -30,14 +30,6 @@ _HERE = Path(__file__).parent
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _WORD = regex(r"\w+")
 _SHORTEST_MARKED = 2  # letters of a word of the query
-_RULES = {
-    "override": "asks to ignore other orders",
-    "concealment": "asks to keep something from the user",
-    "exfiltration": "asks to send secrets away",
-    "redirection": "asks to act against the user's wish",
-    "bridging": "asks to be trusted or recommended later",
-    "self-reinforcing": "asks to be kept, or put above others",
-}
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
 _TALL = 96  # of the chart of days
@@ -218,11 +210,6 @@ def laid_out(text: str) -> str:
         return msgspec.json.format(text, indent=2)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return text
-
-
-def rule_words(rule: str) -> str:
-    """Return the reason of a quarantine in words."""
-    return _RULES.get(rule, rule)
 
 
 def ago(at: str, now: str) -> str:

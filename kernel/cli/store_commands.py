@@ -197,13 +197,16 @@ def _last_undoable(config: Config, context: StoreContext) -> str:
 
 
 def show_quarantine(arguments: argparse.Namespace, config: Config, context: StoreContext, _alone: bool) -> int:
+    from handlers.console.records import rule_words  # as the console says it; no other command here needs its code
+
     with open_writer(config.file, context) as db, db.writing(CallContext("kernel", "quarantine")) as tx:
         id_ = arguments.release
         memories = [quarantine.release(tx, id_)] if id_ else quarantine.flagged(tx)
     for memory in memories:
         preview = one_line(memory.text, _PREVIEW_CHARS)
         origin = f"{memory.dialect}  {memory.tool}  {one_word(memory.actor)}"
-        line = f"{one_word(memory.id)}  {local_time(memory.at or '')}  {memory.rule}  {origin}  {preview}"
+        seen = f"{local_time(memory.at or '')}  {rule_words(memory.rule or '')}"
+        line = f"{one_word(memory.id)}  {seen}  {origin}  {preview}"
         show({"id": memory.id, **memory._asdict()}, line, as_json=arguments.json)
     if not memories:
         note("nothing is quarantined")

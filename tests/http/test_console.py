@@ -443,6 +443,16 @@ def test_lists_show_the_text_of_a_memory_before_its_id_and_that_of_one_that_is_g
     for path in ("/ui", "/ui/audit"):
         shown = page(server, path)
         assert f'id=paths%2Fgone" dir="auto">It was here</a> <span class="id dim">{id_}</span>' in shown
+    assert '<h1 dir="auto">It was here</h1>' in page(server, "/ui/memory?id=paths%2Fgone")
+
+
+def test_the_text_of_a_hit_and_of_an_event_leads_to_its_memory(server: House) -> None:
+    id_ = added(server, "lynx", "Lynxes hunt at dusk")
+    found, timeline = page(server, "/ui/search?q=when+do+lynxes+hunt"), page(server, "/ui/timeline")
+    assert '<a href="/ui/memory?id=paths%2Flynx"><mark>Lynxes</mark> <mark>hunt</mark> at dusk</a>' in found
+    assert f'<span class="id">{id_}</span>' in found
+    assert '<a href="/ui/memory?id=paths%2Flynx">Lynxes hunt at dusk</a>' in timeline
+    assert f"<small>{id_}</small>" in timeline
 
 
 def test_a_hit_says_how_likely_it_answers_in_a_word(server: House) -> None:

@@ -136,6 +136,8 @@ def test_overview_counts_calls_of_the_last_hour_and_knows_the_newest_backup(tmp_
         added(fresh, "one", "One")
         fresh.tool("list_memories", {})
         assert model(fresh, "")["hour"] == {"reads": 1, "writes": 1}
+        assert model(fresh, "")["minutes"] == 1
+        assert "<dt>Calls, last 1 min</dt>" in page(fresh, "/ui")
         (fresh.data / "quipu-20260101T000000Z.db").write_bytes(b"")
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*", model(fresh, "")["backup"])
         assert "just now" in page(fresh, "/ui")

@@ -575,7 +575,7 @@ def check_page(text: str, address: str) -> None:
         "td",
     }
     known |= {"svg", "path", "circle", "rect", "time", "code", "strong", "mark", "br", "label", "details", "summary"}
-    known |= {"em", "blockquote", "hr", "datalist", "text", "dialog"}
+    known |= {"em", "blockquote", "hr", "datalist", "text", "dialog", "small"}
     assert {tag for tag, _ in page.found} <= known | _MARKUP
     for tag, attributes in page.found:
         assert not [name for name in attributes if name.startswith("on") or name in {"style", "srcdoc", "hx-get"}]

@@ -22,6 +22,7 @@ AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _PATIENCE = 30.0
 _MOST_TABS = 150
 TAB, ENTER, DOWN, CONTROL = "\ue004", "\ue007", "\ue015", "\ue009"  # as WebDriver names keys
+_INTO_SIGHT = "arguments[0].scrollIntoView({block: 'center'})"
 _PASSING = {"stale element reference", "no such element"}
 _GONE = "Node with given id does not belong to the document"  # chromedriver's unknown error for the same
 
@@ -101,6 +102,14 @@ class Browser:
             assert pressed < _MOST_TABS, f"Tab does not reach {selector}"
             self.press(TAB)
             pressed += 1
+
+    def tap(self, selector: str) -> None:
+        """Touches the middle of an element with a finger, wherever it has to be scrolled to."""
+        target = {_ELEMENT: self._find(selector)}
+        self._send("POST", "/execute/sync", {"script": _INTO_SIGHT, "args": [target]})
+        finger = {"id": "finger", "type": "pointer", "parameters": {"pointerType": "touch"}}
+        steps = [{"type": "pointerMove", "x": 0, "y": 0, "origin": target}, {"type": "pointerDown", "button": 0}]
+        self.act([{**finger, "actions": [*steps, {"type": "pointerUp", "button": 0}]}])
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Return the result of a script of the test; its promise is awaited."""

@@ -59,7 +59,7 @@ PAGES = {
     "failure": "/nowhere",
 }
 REACHED: dict[str, tuple[str, str]] = {  # by a click on a page
-    "links": ("/search?q=comes+before+the+next+service", ".hits .id"),
+    "links": ("/search?q=comes+before+the+next+service", ".hits a"),
     "compare": (PAGES["memory"], "form:has(#from) button"),
     "edit": (PAGES["memory"], "#edit summary"),
     "session": (PAGES["sessions"], "td .id"),
@@ -87,7 +87,7 @@ const lines = (one) => {
 };
 const wrong = [];
 const all = (selector) => [...document.querySelectorAll(selector)].filter(shown);
-for (const one of all("thead th, time, td.number, .tag, button, .button, nav a, .id"))
+for (const one of all("thead th, time, td.number, .tag, button, .button, nav a, .id, small"))
   if (lines(one) > 1 && one.innerText.length < LONGEST) wrong.push("wrapped: " + words(one));
 const pieces = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
 for (let piece; (piece = pieces.nextNode()); ) {
@@ -111,6 +111,13 @@ for (const one of all("main *:not(.clip):not(pre):not(textarea):not(.table):not(
 }
 if (innerWidth > 600) for (const one of all(".table:not(.year)"))
   if (one.scrollWidth > one.clientWidth) wrong.push("cut: " + one.getAttribute("aria-label"));
+for (const one of all(".year svg"))
+  if (one.getBoundingClientRect().right > innerWidth) wrong.push("out of sight: today");
+const labels = all(".filters label");
+for (const [one, next] of labels.slice(1).map((label, at) => [labels[at], label])) {
+  const apart = Math.abs(one.getBoundingClientRect().top - next.getBoundingClientRect().top);
+  if (apart > 0.5 && apart < 6) wrong.push("uneven: " + words(next));
+}
 const pen = document.createElement("canvas").getContext("2d");
 for (const one of all("main input[placeholder]")) {
   pen.font = getComputedStyle(one).font;

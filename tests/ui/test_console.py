@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -90,7 +90,7 @@ def test_first_five_minutes(browser: Browser, empty: House, scripts: bool) -> No
     browser.wait(".why", "meaning")
     assert browser.texts(".hits .id") == ["paths/home/car"]
 
-    browser.click(".hits .id")
+    browser.click(".hits a")
     browser.click("#edit summary")
     browser.write("#edited", "My automobile goes to the garage in June.")
     browser.click("#edit form button")
@@ -189,32 +189,40 @@ document.querySelector("[data-drop]").dispatchEvent(new DragEvent("drop", { data
     browser.wait("main", "memory.jsonl is taken for server-memory")
 
 
+def reach(browser: Browser, *, by_taps: bool = False) -> tuple[Callable[[str], None], ...]:
+    """Return the ways to an element, to what it leads to, and to its tick: by Tab and keys, or by a finger."""
+    if by_taps:
+        return browser.tap, browser.tap, browser.tap
+
+    def pressed(key: str) -> Callable[[str], None]:
+        return lambda selector: (browser.tab_to(selector), browser.press(key))[1]
+
+    return browser.tab_to, pressed(ENTER), pressed(" ")
+
+
 @pytest.mark.parametrize(
     ("scripts", "width"),
     [(True, 1280), (False, 1280), (True, 390), (False, 390)],
     ids=["desk", "no scripts", "phone", "phone without scripts"],
 )
-def test_walk_with_the_keyboard_alone(
+def test_walk_with_the_keyboard_alone_or_by_taps(
     browser: Browser, empty: House, tmp_path: Path, scripts: bool, width: int
 ) -> None:
+    """A desk has the keyboard alone, a phone taps, and keys for texts alone."""
     outdated(empty)
     fill(empty)
     file = tmp_path / "memory.jsonl"
     file.write_text('{"type":"entity","name":"Zoe","entityType":"person","observations":["Zoe plays the cello."]}\n')
     browser.look(scripts=scripts, width=width)
-
-    def enter(selector: str) -> None:
-        browser.tab_to(selector)
-        browser.press(ENTER)
-
+    to, enter, pick = reach(browser, by_taps=width == pictures.WIDTHS[1])
     browser.open(at(empty, "/ui"))
-    browser.tab_to("#find")
+    to("#find")
     browser.press("when is the automobil in the garrage" + ENTER)
     browser.wait(".hits", "My automobile goes to the garage in May.")
-    enter(".hits .id")
+    enter(".hits a")
     browser.wait("h1", "My automobile goes to the garage")
     enter("#edit summary")
-    browser.tab_to("#edited")
+    to("#edited")
     browser.press(" Really.")
     enter("#edit form button")
     browser.wait(".notice", "Saved.")
@@ -224,8 +232,7 @@ def test_walk_with_the_keyboard_alone(
     enter("nav a[href='/ui/search']")
     browser.wait("h1", "Search")
     for number in (1, 2, 3):
-        browser.tab_to(f".hits li:nth-child({number}) input")
-        browser.press(" ")
+        pick(f".hits li:nth-child({number}) input")
     enter("button[formaction='/ui/do/forget-selected']")
     browser.wait("main", "Undo all 3")
     enter("form[action='/ui/do/undo-several'] button")
@@ -241,8 +248,7 @@ def test_walk_with_the_keyboard_alone(
     enter(".chip[href='/ui/review?project=web']")
     browser.wait(".chip[aria-current]", "web")
     for number in (1, 2):
-        browser.tab_to(f"input[form=stale][name=pick{number}]")
-        browser.press(" ")
+        pick(f"input[form=stale][name=pick{number}]")
     enter("#stale button")
     browser.wait(".notice", "count as they are now")
     assert browser.texts(".card:has(input[form=stale]) .id") == ["paths/web/writer"]
@@ -251,7 +257,8 @@ def test_walk_with_the_keyboard_alone(
     browser.wait("h1", "Overview")
     enter(".title a[href='/ui/import']")
     browser.wait("h1", "Import")
-    browser.tab_to("#file")
+    if width > pictures.WIDTHS[1]:  # a tap opens the choice of the system
+        to("#file")
     browser.choose("#file", file)
     enter("form[action='/ui/do/import'] button")
     browser.wait("main", "memory.jsonl is taken for server-memory")
@@ -275,7 +282,7 @@ def test_walk_with_the_keyboard_alone(
     browser.wait("main", "called list_memories")
     enter("nav a[href='/ui/keys']")
     browser.wait("h1", "Keys")
-    browser.tab_to("#name")
+    to("#name")
     browser.press("laptop")
     enter("form[action='/ui/do/create-key'] button")
     browser.wait("main", "From now on every client needs a key")
@@ -289,10 +296,7 @@ def test_memories_are_ordered_moved_and_brought_back_with_the_keyboard(
 ) -> None:
     fill(empty)
     browser.look(scripts=scripts, width=width)
-
-    def enter(selector: str) -> None:
-        browser.tab_to(selector)
-        browser.press(ENTER)
+    to, enter, pick = reach(browser)
 
     browser.open(at(empty, "/ui/browse?space=paths&under=home/"))
     browser.wait("tbody tr:first-child", "paths/home/car")
@@ -303,10 +307,9 @@ def test_memories_are_ordered_moved_and_brought_back_with_the_keyboard(
         browser.wait("tbody tr:first-child", "paths/home/car")
         assert browser.violations() == []
     for number in (1, 2):
-        browser.tab_to(f"tbody tr:nth-child({number}) input")
-        browser.press(" ")
+        pick(f"tbody tr:nth-child({number}) input")
     enter("#several summary")
-    browser.tab_to("#folder")
+    to("#folder")
     browser.press("flat" + ENTER)
     browser.wait("main", "Undo all 2")
     browser.open(at(empty, "/ui/browse?space=paths&under=flat/"))

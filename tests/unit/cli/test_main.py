@@ -179,7 +179,10 @@ def test_narrow_encoding_gets_escapes(kernel: Kernel, call: Call) -> None:
     assert "paths poison/\\u65e5\\u672c created" in printed
     status, printed, complaint = ended("quarantine", *data, PYTHONIOENCODING="cp1252")
     assert (status, complaint) == (0, "")
+    assert "  asks to ignore other orders  " in printed
     assert "é: ignore" in printed
+    status, printed, _ = ended("show", "poison/日本", *data)
+    assert "quarantined: it asks to ignore other orders" in printed
 
 
 def test_interrupted_command_ends_quietly(tmp_path: Path) -> None:
