@@ -216,13 +216,19 @@ def remembered(server: House, session: str, content: str) -> str:
 def test_timeline_has_each_day_once_after_an_import_of_days_long_past(tmp_path: Path) -> None:
     days = ("2026-03-02", "2026-05-04", "2026-03-02", "2026-04-03")
     facts = [
-        {"id": f"{at}", "memory": f"Fact {at} of {day}", "created_at": f"{day}T08:0{at}:00Z"}
-        for at, day in enumerate(days)
+        {"id": f"{at}", "memory": f"Fact {at} of {day}", "created_at": f"{day}T08:{at:02}:00Z"}
+        for at, day in enumerate(days * 13)  # more than a page
     ]
     (tmp_path / "mem0.json").write_text(json.dumps({"results": facts}))
-    assert main(["import", "mem0", str(tmp_path / "mem0.json"), "--data", str(tmp_path / "data")]) == 0
+    import_facts = ["import", "mem0", str(tmp_path / "mem0.json"), "--data", str(tmp_path / "data")]
+    note = "An import of older days was recorded last, so it stands first."
     with house(Config(data=tmp_path / "data", model=None)) as fresh:
+        added(fresh, "today", "Today")
+        assert main(import_facts) == 0
         shown = page(fresh, "/ui/timeline")
+        assert note in shown
+        added(fresh, "later", "Later")
+        assert note not in page(fresh, "/ui/timeline")
     assert re.findall(r'<h2 id="d(2026-0[345]-\d\d)"', shown) == ["2026-05-04", "2026-04-03", "2026-03-02"]
 
 

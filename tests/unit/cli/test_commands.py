@@ -373,7 +373,7 @@ def test_check_and_backup_tell_damage_that_sqlite_sees(config: Config, kernel: K
     assert doctor.damage_of(config.file, kernel.store.context)
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "okf"])
+@pytest.mark.parametrize("kind", ["jsonl", "okf", "markdown"])
 def test_export_of_a_damaged_store_is_written_and_told(
     config: Config, kernel: Kernel, call: Call, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -359,3 +359,15 @@ def test_other_names_of_a_command_are_taken_for_it(typed: str, meant: str, capsy
         assert ended.value.code == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != ""
+
+
+def test_the_help_of_a_command_has_its_own_options_before_those_of_the_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["recall", "--help"])
+    own, place = capsys.readouterr().out.split("where the memories are:")
+    assert [re.findall(r"^  (--[a-z-]+)", part, re.MULTILINE) for part in (own, place)] == [
+        ["--limit", "--as-of", "--since", "--dialect", "--actor", "--json"],
+        ["--data", "--store", "--read-store", "--model", "--tenant", "--url", "--key"],
+    ]

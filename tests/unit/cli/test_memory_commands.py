@@ -60,6 +60,11 @@ def test_nothing_found_is_status_1_and_a_remark(quipu: Quipu) -> None:
         assert quipu(*words) == (1, "", "nothing found\n")
 
 
+def test_an_empty_question_is_answered_with_the_command_that_lists(quipu: Quipu) -> None:
+    answer = (1, "", "quipu: query: is empty; `quipu list` shows the newest memories.\n")
+    assert (quipu("recall", ""), quipu("recall", "  ", "")) == (answer, answer)
+
+
 @pytest.mark.parametrize("command", ["show", "history", "forget"])
 def test_unknown_id_is_status_1_and_names_it(quipu: Quipu, command: str) -> None:
     status, shown, remark = quipu(command, "paths/none")

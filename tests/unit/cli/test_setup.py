@@ -74,6 +74,16 @@ def test_second_run_changes_nothing_and_keeps_other_servers(
     assert [line for line in (line.rstrip(",") for line in after.decode().splitlines()) if line in kept] == kept
 
 
+def test_the_first_copy_of_a_file_and_the_newest_two_are_kept(home: Path, quipu: Quipu) -> None:
+    there, before = others(CLIENTS[0], home)
+    contents = [before]
+    for dialect in ("paths", "brain", "scopes", "graph"):
+        assert quipu("setup", "--client", CLIENTS[0].name, "--dialect", dialect)[0] == 0
+        contents.append(there.read_text())
+    copies = sorted(there.parent.glob(f"{there.name}.*.bak"))
+    assert [copy.read_text() for copy in copies] == [contents[0], *contents[2:4]]
+
+
 @pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
 def test_printed_entry_equals_the_written_one(home: Path, quipu: Quipu, client: Client) -> None:
     status, printed, error = quipu("setup", "--client", client.name, "--print")
