@@ -284,6 +284,7 @@ def test_the_pages_list_every_setting_and_command() -> None:
     assert set(commands.choices) == listed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_and_settings_within_sentences_exist(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)

@@ -76,6 +76,7 @@ def command(name: str) -> Iterator[str]:
         yield f"Other names: {', '.join(f'`{alias}`' for alias in others)}.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "lines"), [("tools.md", tools), ("commands.md", commands)], ids=["tools", "commands"])
 def test_the_page_is_as_the_program_says(file: str, lines: Callable[[], Iterator[str]]) -> None:
     path, text = FOLDER / file, "\n".join(lines()).rstrip() + "\n"

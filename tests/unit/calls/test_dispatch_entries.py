@@ -22,6 +22,7 @@ def _numbered(tool: str, number: int) -> _Arguments:
     return {"content": f"text {number}", "session_id": "s"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("add", "clear", "arguments"),
     [

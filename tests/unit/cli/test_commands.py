@@ -162,6 +162,7 @@ def test_an_import_ends_with_the_number_that_undoes_it(kernel: Kernel, run: Run,
     assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 1
 
 
+@pytest.mark.slow
 def test_an_import_ends_with_what_it_added_updated_and_archived(kernel: Kernel, run: Run, tmp_path: Path) -> None:
     def last(**texts: str) -> str:
         rows = ", ".join(f'{{"id": "{number}", "memory": "{text}"}}' for number, text in texts.items())

@@ -326,6 +326,7 @@ OTHER_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(OTHER_NAMES, OTHER_VALUES, max_size=4),
     st.sampled_from(["", "{}", '{"servers": {},}', "// a\n{\n}\n"]),

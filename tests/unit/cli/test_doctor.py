@@ -319,6 +319,7 @@ def test_sqlite_with_the_checkpoint_bug_is_wrong(
     )
 
 
+@pytest.mark.slow
 def test_apsw_of_an_old_sqlite_does_not_keep_the_doctor_from_its_check() -> None:
     """Its `config` takes two arguments, and the remedy is printed by the doctor."""
     script = (

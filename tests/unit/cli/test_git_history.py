@@ -137,6 +137,7 @@ def test_a_file_is_followed_by_an_index_of_version_4(repository: Repository) -> 
     assert repository.sight("a.py", "load", digest)[0] == "moved to deep/part_a1.py: a.py load"
 
 
+@pytest.mark.slow
 def test_damaged_objects_tell_nothing_and_end(repository: Repository) -> None:
     repository.commit({"a.py": code("return 1")})
     repository.commit({"b.py": "x = 1\n"})

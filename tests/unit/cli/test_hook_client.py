@@ -232,6 +232,7 @@ def test_a_git_file_decides_nothing_that_the_repository_does_not_confirm(tmp_pat
     assert hook_client.project_root(str(hostile)) in (str(hostile), str(own.parents[1].parent))
 
 
+@pytest.mark.slow
 def test_a_stranger_on_the_port_gets_nothing_and_says_nothing(
     stub: Callable[..., Stub], data: Path, tmp_path: Path
 ) -> None:
@@ -309,6 +310,7 @@ def test_other_words_are_for_the_parser(words: list[str]) -> None:
     assert not hook_client.is_event(words)
 
 
+@pytest.mark.slow
 def test_hooks_reach_a_server_with_keys(tmp_path: Path, data: Path) -> None:
     project = tmp_path / "web"
     project.mkdir()

@@ -86,6 +86,7 @@ DOCUMENTS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(
     document=DOCUMENTS, indent=st.sampled_from([None, 2, 4, "\t"]), client=st.sampled_from(WITH_FILES), data=st.data()
 )

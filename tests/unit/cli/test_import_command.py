@@ -100,6 +100,7 @@ def test_a_fault_within_the_first_slice_changes_nothing(
     assert rows(config, PATHS) == rows(config, AUDIT) == []
 
 
+@pytest.mark.slow
 def test_what_a_fault_leaves_can_be_undone_or_completed(
     config: Config, run: Run, shelf: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

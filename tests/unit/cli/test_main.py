@@ -112,6 +112,7 @@ def test_a_number_out_of_range_is_refused_in_one_line(
     assert (ending.value.code, capsys.readouterr().err) == (2, f"quipu {command}: {reason}\n")
 
 
+@pytest.mark.slow
 def test_port_in_use_is_one_line_with_a_remedy(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = str(other.getsockname()[1])
@@ -119,6 +120,7 @@ def test_port_in_use_is_one_line_with_a_remedy(tmp_path: Path) -> None:
         assert ended("serve", "--data", str(tmp_path), "--port", port) == (1, "", f"quipu: {reason}\n")
 
 
+@pytest.mark.slow
 def test_unknown_host_is_one_line(tmp_path: Path) -> None:
     arguments = ("serve", "--open", "--data", str(tmp_path), "--host", "nowhere.invalid", "--port", str(free_port()))
     status, printed, complaint = ended(*arguments)
@@ -156,6 +158,7 @@ def test_closed_pipe_ends_a_command_quietly(arguments: list[str], tmp_path: Path
     assert (program.returncode, complaint) == (128 + signal.SIGPIPE, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
@@ -185,6 +188,7 @@ def test_narrow_encoding_gets_escapes(kernel: Kernel, call: Call) -> None:
     assert "quarantined: it asks to ignore other orders" in printed
 
 
+@pytest.mark.slow
 def test_interrupted_command_ends_quietly(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*QUIPU, "setup", "--client", "cursor", "--key", "-", "--print"],

@@ -124,6 +124,7 @@ def test_a_name_that_is_taken_is_answered_with_the_command_that_edits_it(quipu: 
     assert json.loads(quipu("show", "car", "--json")[1])["text"] == "red"
 
 
+@pytest.mark.slow
 def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, call: Call) -> None:
     for path in ("infra/deploy", "infra/deploys", "infra/backup", "x"):
         call("add_memory", path=path, content=f"text of {path}")
@@ -273,6 +274,7 @@ def test_editor_gets_the_text_and_the_line_end_that_it_adds_is_left_out(
     assert typed(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_edit_of_what_changed_meanwhile_is_refused_and_its_text_is_kept(
     quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +339,7 @@ def test_stats_count_by_space(quipu: Quipu, call: Call) -> None:
     assert quipu("stats")[1].startswith("2 memories, 2 changed today, 2 within seven days\n         2  paths\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["brain", "scopes"])
 def test_an_edited_end_ends_a_memory_and_is_taken_away(quipu: Quipu, dialect: str) -> None:
     added = json.loads(quipu("add", "The stork permit is 12", "--dialect", dialect, "--json")[1])["id"]

@@ -43,6 +43,7 @@ def test_pre_tokens_are_counted(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
 
 
+@pytest.mark.slow
 def test_output_schemas_add_tokens_and_reads_take_fewer() -> None:
     for dialect in app.DIALECTS:
         plain, whole = (tool_list_tokens(dialect.tools, results=results) for results in (False, True))
@@ -50,6 +51,7 @@ def test_output_schemas_add_tokens_and_reads_take_fewer() -> None:
         assert 0 < reading <= plain < whole
 
 
+@pytest.mark.slow
 def test_readme_token_counts_are_within_a_tenth(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", "--tokens"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]

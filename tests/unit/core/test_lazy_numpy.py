@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from kernel.core.lazy_numpy import np
 
 PROGRAM = """
@@ -14,6 +16,7 @@ print(before, total, "numpy" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_numpy_is_imported_by_the_first_use() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "6", "True"]

@@ -159,6 +159,7 @@ def test_joiners_elsewhere_are_shown_by_their_number() -> None:
     assert visible("pass\u200dword \u200c\U0001f469") == "pass\u27e8U+200D\u27e9word \u27e8U+200C\u27e9\U0001f469"
 
 
+@pytest.mark.slow
 def test_every_invisible_character_is_escaped() -> None:
     hidden = [chr(point) for point in range(0x110000) if unicodedata.category(chr(point)) in HIDDEN]
     left = set(hidden) & set(yaml_block({"text": "".join(hidden)}).rstrip("\n"))

@@ -45,6 +45,7 @@ def test_texts_and_queries_without_tokens_score_0() -> None:
     assert scores("a query") == []
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(WORDS.map(" ".join), TEXTS)
 def test_score_is_independent_of_other_texts_and_at_most_1(query: str, texts: list[str]) -> None:
@@ -54,6 +55,7 @@ def test_score_is_independent_of_other_texts_and_at_most_1(query: str, texts: li
     assert all(score <= 1 + 1e-6 for score in together)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(WORDS.map(" ".join), TEXTS, st.sampled_from([0.25, 0.5, 1.0]))
 @example("roses", ["the truck " * 10 + "roses", "roses " + "the truck " * 10], 0.5)

@@ -158,6 +158,7 @@ def test_a_key_is_looked_up_as_in_a_mapping(ids: dict[str, int]) -> None:
         assert keys.sizes(key[:4]) == same
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [None, b"", b"12345678", bytes(8 + 1024), bytes(8 + 1000)])
 def test_texts_have_the_same_vectors_without_the_bits_of_keys_and_beside_those_of_others(
     bits: bytes | None, tmp_path: Path

@@ -290,6 +290,7 @@ def test_filters_exclude_other_memories(recall: Recall, filters: dict[str, Any],
     assert answer.omitted == 0
 
 
+@pytest.mark.slow
 def test_a_filter_on_places_reaches_one_memory_beside_thousands(kernel: Kernel, recall: Recall) -> None:
     def crowd(tx: Any) -> None:
         for number in range(3000):
@@ -545,6 +546,7 @@ def test_smallest_budget_shows_a_memory_or_says_what_it_needs(
     assert ids(recall(max_tokens=int(message.split()[-1]), **asked)) == ["paths/" + "p1" * 127]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detail", ["line", "text"])
 def test_pages_of_the_smallest_budget_go_on_until_the_cursor_alone_needs_more(
     recall: Recall, call: Call, put: Callable[..., None], detail: str

@@ -402,6 +402,7 @@ def test_reader_cannot_write_by_numbers_that_are_read_only_at_the_second_try(
     assert content(six, "/memories/a.txt") == SIX
 
 
+@pytest.mark.slow
 def test_lines_that_two_agents_insert_at_once_are_all_there(call: Call, kernel: Kernel) -> None:
     create(call, "/memories/log", "")
     tool = kernel.dispatch.tools["memory"]
@@ -429,6 +430,7 @@ def test_lines_that_two_agents_insert_at_once_are_all_there(call: Call, kernel: 
 TEXTS = st.text(st.sampled_from("ab\n\r\0é🙂\u2028"), max_size=12)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS, TEXTS.filter(bool), TEXTS)
 def test_str_replace_is_that_of_the_text(call: Call, text: str, old: str, new: str) -> None:

@@ -302,6 +302,7 @@ PLAIN = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PLAIN, WORDS)
 def test_search_finds_what_a_scan_of_the_texts_finds(opened: Callable[[], Call], entities: Any, query: str) -> None:

@@ -464,6 +464,7 @@ def test_a_path_of_letters_digits_marks_and_plain_punctuation_is_accepted(call: 
     assert decode(call("drop_memory", path=path))["path"] == kept
 
 
+@pytest.mark.slow
 def test_invisible_or_unportable_paths_are_refused(kernel: Kernel, call: Call) -> None:
     before = everything(kernel)
 
@@ -563,6 +564,7 @@ def test_history_has_content_before_and_after(kernel: Kernel, call: Call, clock:
     ]
 
 
+@pytest.mark.slow
 def test_pages_of_a_list_are_complete_and_in_order(call: Call) -> None:
     names = sorted({f"m/{number * 7 % 50:02}" for number in range(50)} | {"a", "z", "日本", "m"})
     for name in names:

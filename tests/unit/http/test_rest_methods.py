@@ -155,6 +155,7 @@ IDS = st.sampled_from(["STORE", "MEMORY", "VERSION", "x", "%00", "%ff", "é", ""
 METHODS = [(method.verb, method.path) for dialect in app.DIALECTS for method in dialect.rest]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_request_has_an_answer(rest: RestClient, data: st.DataObject) -> None:

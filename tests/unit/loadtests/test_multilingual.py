@@ -67,6 +67,7 @@ def test_every_source_is_exact() -> None:
     assert len({source.name for source in sources()}) == len(sources())
 
 
+@pytest.mark.slow
 def test_keys_join_a_model_whose_rows_and_keys_stay(tmp_path: Path) -> None:
     added = {f"zugluftig{WHOLE}": 30_000, "犬夜叉犬": 40_000, f"{CONTINUES}犬夜叉犬": 40_000}
     add_keys(MODEL, tmp_path, added)

@@ -27,6 +27,7 @@ def grouped() -> list[list[probes.Probe]]:
     return [list(same) for _, same in groupby(probes.probes(), key=lambda probe: probe.texts)]
 
 
+@pytest.mark.slow
 def test_names_are_found_by_their_parts(call: Call) -> None:
     assert shares(call, grouped()[0])["camelCase and snake_case"] >= 0.9
 

@@ -214,6 +214,7 @@ def answered(folder: Path, *sent: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_subscriber_is_notified_before_the_answer_of_each_call_that_writes(tmp_path: Path) -> None:
     lost = {"observations": [{"entityName": "b", "contents": []}]}
     found = answered(
@@ -231,6 +232,7 @@ def test_subscriber_is_notified_before_the_answer_of_each_call_that_writes(tmp_p
     assert found == [1, 2, 3, 4, ("notifications/resources/updated", GRAPH), 5, 6, 7, 8, 9]
 
 
+@pytest.mark.slow
 def test_listener_is_notified_under_the_id_of_its_request_until_it_cancels_it(tmp_path: Path) -> None:
     asked = {"notifications": {"resourceSubscriptions": [GRAPH["uri"]], "toolsListChanged": True}, "_meta": meta()}
     gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "b"}}
@@ -328,6 +330,7 @@ def test_the_last_line_needs_no_end(pipe: Pipe) -> None:
     assert pipe.end() == [result()]
 
 
+@pytest.mark.slow
 def test_stray_output_does_not_reach_the_client(tmp_path: Path) -> None:
     with spawn(tmp_path) as process:
         out, err = process.communicate(lines(message("initialize", HELLO), call("shout", 2)), timeout=20)
@@ -336,6 +339,7 @@ def test_stray_output_does_not_reach_the_client(tmp_path: Path) -> None:
     assert err == b"aside\napart\nafter the end\n"
 
 
+@pytest.mark.slow
 def test_a_process_reads_a_plain_file_too(tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_bytes(lines(message("ping"), call("echo", 2, text="hi")))
@@ -344,6 +348,7 @@ def test_a_process_reads_a_plain_file_too(tmp_path: Path) -> None:
     assert ([json.loads(line) for line in out.splitlines()], process.returncode) == ([result(), echoed("hi", 2)], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_sigterm_ends_the_process_cleanly(tmp_path: Path, number: int) -> None:
@@ -357,6 +362,7 @@ def test_sigterm_ends_the_process_cleanly(tmp_path: Path, number: int) -> None:
         assert process.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_closed_output_ends_the_process_cleanly(tmp_path: Path) -> None:
     with spawn(tmp_path) as process:
         assert process.stdin is not None

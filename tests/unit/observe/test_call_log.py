@@ -38,6 +38,7 @@ def test_calls_of_one_tenant_do_not_push_out_those_of_another(kernel: Kernel, lo
     assert len(log.newest("main", None)) == 1000
 
 
+@pytest.mark.slow
 def test_the_calls_of_all_tenants_are_bounded(kernel: Kernel, log: CallLog) -> None:
     observe(log, kernel, "bob", "bob")
     for number in range(6):

@@ -181,6 +181,7 @@ def older(folder: Path, migrated: Path, schema: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_copy_is_kept_before_each_migration_and_the_oldest_go(tmp_path: Path, migrated: Path) -> None:
     data = older(tmp_path / "data", migrated, 6)
     for number in range(5):

@@ -93,6 +93,7 @@ def test_search_is_lexical_until_the_sketches_are_loaded(shelf: IndexedStore) ->
     assert len(late) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_tidy_renews_blocks_with_many_deleted_vectors(kernel: Kernel, call: Call) -> None:
     for number, text in enumerate(texts(60)):

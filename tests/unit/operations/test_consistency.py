@@ -158,6 +158,7 @@ def test_consistent_file_has_no_findings(config: Config) -> None:
     assert check(config) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_each_kind_of_damage_is_found_and_repaired_without_changing_rows(
     config: Config, damage: str, caller: Callable[[Dispatch], Call]
@@ -246,6 +247,7 @@ def test_wal_of_a_reindex_stays_short(config: Config, monkeypatch: pytest.Monkey
     assert max(sizes) < 2 << 20
 
 
+@pytest.mark.slow
 def test_backup_during_writes_holds_a_prefix_of_them(kernel: Kernel, tmp_path: Path) -> None:
     def write(writer: int) -> None:
         for turn in range(40):
@@ -272,6 +274,7 @@ def test_backup_during_writes_holds_a_prefix_of_them(kernel: Kernel, tmp_path: P
         assert paths == [f"{writer}/{turn:03}" for writer in range(4) for turn in range(counts[writer])]
 
 
+@pytest.mark.slow
 def test_backup_ends_despite_constant_commits(kernel: Kernel, tmp_path: Path) -> None:
     kernel.store.write_sync(lambda tx: [adding(f"before/{number}", "x" * 4000)(tx) for number in range(600)], WRITER)
     reports: list[int] = []

@@ -53,6 +53,7 @@ def reindexed(shelf: IndexedStore, *, alone: bool = False) -> int:
     return consistency.reindex(shelf.file, shelf.context, app.DIALECTS, alone=alone)
 
 
+@pytest.mark.slow
 def test_others_write_between_the_slices_of_a_reindex_and_find_all_that_is_there(
     shelf: IndexedStore, between: list[Callable[[int], None]]
 ) -> None:
@@ -122,6 +123,7 @@ def unfinished(shelf: IndexedStore) -> list[Any]:
     )
 
 
+@pytest.mark.slow
 def test_a_reindex_of_another_model_does_not_go_on_where_the_first_was_cut_off(
     shelf: IndexedStore, between: list[Callable[[int], None]]
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_check_takes_no_write_lock(shelf: IndexedStore, monkeypatch: pytest.Mo
     assert consistency.check(shelf.file, shelf.context, ()) == []
 
 
+@pytest.mark.slow
 def test_the_work_of_a_reindex_grows_with_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
     for count in (200, 800):

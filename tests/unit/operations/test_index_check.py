@@ -83,6 +83,7 @@ def test_the_command_tells_what_a_repair_leaves(closed: Config, capsys: pytest.C
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_index_of_a_table_is_made_again(closed: Config) -> None:
     hidden = "SELECT rootpage FROM sqlite_schema WHERE name = 'doc_by_time'"
     with raw(closed) as db:

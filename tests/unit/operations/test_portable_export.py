@@ -147,6 +147,7 @@ def test_an_import_refuses_what_no_tool_writes(
     assert main(["import", "jsonl", str(export), "--data", str(tmp_path / "sound")]) == 0
 
 
+@pytest.mark.slow
 def test_an_import_refuses_a_row_that_refers_to_nothing(
     kernel: Kernel, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

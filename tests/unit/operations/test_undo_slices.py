@@ -72,6 +72,7 @@ def findings(kernel: Kernel) -> list[consistency.Finding]:
     return consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS)
 
 
+@pytest.mark.slow
 def test_others_write_between_the_slices_of_an_undo(
     kernel: Kernel, call: Call, imported: tuple[Rows, int], between: list[Callable[[], object]]
 ) -> None:
@@ -94,6 +95,7 @@ def test_others_write_between_the_slices_of_an_undo(
     assert (undoable(kernel), findings(kernel)) == ([], [])
 
 
+@pytest.mark.slow
 def test_an_undo_that_was_cut_off_goes_on(
     kernel: Kernel, imported: tuple[Rows, int], between: list[Callable[[], object]]
 ) -> None:
@@ -122,6 +124,7 @@ def test_an_undo_that_was_cut_off_goes_on(
     assert (undoable(kernel), findings(kernel)) == ([], [])
 
 
+@pytest.mark.slow
 def test_nothing_is_undone_of_an_import_of_which_something_was_changed_since(
     kernel: Kernel, call: Call, imported: tuple[Rows, int]
 ) -> None:
@@ -135,6 +138,7 @@ def test_nothing_is_undone_of_an_import_of_which_something_was_changed_since(
     assert everything(kernel) == before
 
 
+@pytest.mark.slow
 def test_an_undo_stops_at_what_is_changed_while_it_runs_and_says_what_is_left(
     kernel: Kernel, call: Call, imported: tuple[Rows, int], between: list[Callable[[], object]]
 ) -> None:
@@ -156,6 +160,7 @@ def test_an_undo_stops_at_what_is_changed_while_it_runs_and_says_what_is_left(
     assert (number in undoable(kernel), findings(kernel)) == (True, [])
 
 
+@pytest.mark.slow
 def test_a_tool_call_of_many_memories_is_undone_at_once_and_indexed_in_slices(
     kernel: Kernel, call: Call, between: list[Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,6 +300,7 @@ def test_deleted_rows_stay_deleted_while_new_rows_arrive(kind: str) -> None:
     assert (index.last, all_ids(index)) == (29, [])
 
 
+@pytest.mark.slow
 def test_remaining_rows_keep_partition_and_vector_after_deletions(kind: str) -> None:
     vectors = clustered(3000, 20, 4)
     kept = [row._replace(partition=row.id % 3 + 1) for row in stored(vectors)]
@@ -348,6 +349,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(STEPS)
 @example([("add", 2), ("seal", 1), ("read", 1), ("drop", 1), ("rewrite", 1), ("rewrite", 1)])

@@ -159,6 +159,7 @@ def test_parts_of_words_leave_too(shelf: IndexedStore, space: str) -> None:
     assert is_sound(shelf)
 
 
+@pytest.mark.slow
 def test_check_reindex_and_compact_go_on_with_the_words_that_are_left(shelf: IndexedStore) -> None:
     for command in (
         lambda: consistency.check(shelf.file, shelf.context, app.DIALECTS[:0]),

@@ -100,6 +100,7 @@ def test_long_numbers_take_no_time() -> None:
     assert tell_apart("1" * 100_000, "1" * 99_999 + "2")
 
 
+@pytest.mark.slow
 def test_names_are_told_apart_in_time_that_grows_with_the_texts() -> None:
     """Each name has a form among the words of the other text, so that all of them are looked for."""
 

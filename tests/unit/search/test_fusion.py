@@ -43,6 +43,7 @@ def fused(hits: list[Hit], weights: Weights, around: np.ndarray, neighbours: flo
     return fuse_candidates(columns(hits), weights, around, neighbours).scored(len(hits))
 
 
+@pytest.mark.slow
 @given(HITS, WEIGHT, WEIGHT, WEIGHT, WEIGHT)
 def test_scores_are_sorted_sums_of_parts_between_0_and_1(
     hits: list[Hit], words: float, meaning: float, late: float, neighbours: float

@@ -271,6 +271,7 @@ screenshot|Attach a screen shot to the ticket.
 """.strip().splitlines()
 
 
+@pytest.mark.slow
 def test_the_memory_that_a_single_word_asks_for_is_first_and_not_silent(tmp_path: Path) -> None:
     asked = [line.split("|") for line in ALONE]
     with open_indexed_store(tmp_path, MODEL) as opened:

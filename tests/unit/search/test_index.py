@@ -313,6 +313,7 @@ def test_document_moves_to_its_new_scope(store: IndexedStore) -> None:
     assert store.keys("cat", within=[("docs", "b")]) == {"0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writing", [False, True], ids=["reading", "writing"])
 def test_partition_filter_applies_before_thousands_of_better_matches(store: IndexedStore, writing: bool) -> None:
     store.put([f"{ALIKE} {number}" for number in range(3000)], "big")
@@ -330,6 +331,7 @@ def test_partition_filter_applies_before_thousands_of_better_matches(store: Inde
     assert hit.similarity is not None
 
 
+@pytest.mark.slow
 def test_rare_term_of_another_partition_does_not_hide_common_terms(lexical_store: IndexedStore) -> None:
     lexical_store.put(["zebra"], "elsewhere")
     lexical_store.put([f"common {number}" for number in range(2000)], "elsewhere", first=1)
@@ -393,6 +395,7 @@ def test_burst_of_deletions_does_not_starve_a_search(store: IndexedStore, burst:
     assert store.keys(ALIKE, lexical=False, within=[("docs", "")]) == rest
 
 
+@pytest.mark.slow
 def test_best_match_is_found_among_thousands_of_duplicates(store: IndexedStore) -> None:
     store.put(["one and the same text"] * 3000)
     store.put(["one and the same text, but for this"], first=3000)
@@ -414,6 +417,7 @@ def test_transaction_sees_its_own_puts_and_drops(store: IndexedStore) -> None:
     assert store.keys("The cat sat on the mat") == {"1", "2"}
 
 
+@pytest.mark.slow
 def test_first_search_of_a_process_finds_everything_also_in_a_write(tmp_path: Path) -> None:
     with open_indexed_store(tmp_path) as first:
         first.put(["My cat has a name"])
@@ -447,6 +451,7 @@ def test_rollback_restores_rows_and_results(store: IndexedStore) -> None:
     assert [len(hits) for hits in results] == [2, 2, 2, 2]
 
 
+@pytest.mark.slow
 def test_ids_reused_after_a_rollback_belong_to_the_new_documents(store: IndexedStore) -> None:
     store.put(["Interest rates rose again"])
     store.search("warm the vectors")

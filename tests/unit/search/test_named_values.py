@@ -61,6 +61,7 @@ def recalled(call: Call) -> Callable[[str], list[tuple[str, float]]]:
     return ask
 
 
+@pytest.mark.slow
 def test_the_memory_with_the_value_that_a_question_names_is_first_and_others_in_its_place_are_never_strong(
     recalled: Callable[[str], list[tuple[str, float]]],
 ) -> None:

@@ -508,6 +508,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
         yield store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query_terms", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"]])
 def test_documents_with_rare_terms_are_all_found_and_ranked_by_bm25(
     corpus: IndexedStore, query_terms: list[str], index_size: str

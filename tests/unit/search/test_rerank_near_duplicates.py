@@ -89,6 +89,7 @@ def test_a_flood_is_one_group_beyond_what_is_compared() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_the_time_of_a_flood_grows_with_its_size(spread: float) -> None:
     random = np.random.default_rng(1)

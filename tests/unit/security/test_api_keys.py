@@ -120,6 +120,7 @@ def test_unreadable_key_file_is_a_storage_fault_and_kept(tmp_path: Path, content
     assert sorted(file.name for file in tmp_path.iterdir()) == ["keys.json", "keys.json.lock"]
 
 
+@pytest.mark.slow
 def test_concurrent_commands_lose_no_key(tmp_path: Path) -> None:
     program = "import sys; from kernel.security import api_keys as keys; from pathlib import Path\n"
     program += "for _ in range(10): keys.create(Path(sys.argv[1]), keys.Key('', 'read', ''))"

@@ -23,6 +23,7 @@ def test_two_limiters_count_one_caller_together(limiters: list[RateLimiter]) -> 
     assert (other.wait((), "a", 100.125), one.wait((), "a", 100.125)) == (0, pytest.approx(0.075))
 
 
+@pytest.mark.slow
 def test_many_callers_take_the_places_of_the_oldest(limiters: list[RateLimiter]) -> None:
     one, other = limiters
     for number in range(20_000):

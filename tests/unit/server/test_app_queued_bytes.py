@@ -4,6 +4,8 @@ import asyncio
 import json
 import threading
 
+import pytest
+
 from kernel.core.config import Config
 from kernel.security.permissions import FULL_ACCESS, Caller
 from kernel.server import app
@@ -13,6 +15,7 @@ from tests.conftest import entry_named
 BOUND = 1 << 20
 
 
+@pytest.mark.slow
 def test_large_writes_that_wait_are_refused_past_the_bound(config: Config) -> None:
     kernel = app.open_kernel(config._replace(model=None, limits=config.limits._replace(queued=BOUND)))
     begun, ended = threading.Event(), threading.Event()

@@ -70,6 +70,7 @@ def end(server: subprocess.Popen[bytes]) -> None:
     server.wait(PATIENCE)
 
 
+@pytest.mark.slow
 def test_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:
     with socket.socket() as silent:
         server = activated(silent.fileno(), tmp_path / "data", tmp_path / "log")
@@ -78,6 +79,7 @@ def test_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == line
 
 
+@pytest.mark.slow
 def test_descriptor_that_is_no_socket_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
         server = activated(file.fileno(), tmp_path / "data", tmp_path / "log")

@@ -176,6 +176,7 @@ def handlers(tool: Tool) -> Iterator[str]:
         yield f"{tool.hooks.precheck.check.__module__}.{tool.hooks.precheck.check.__qualname__}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode == "read"], ids=lambda tool: tool.name)
 def test_read_tools_reach_only_readonly_statements(tool: Tool, writing: set[str]) -> None:
     deferred = {name for flush in FLUSHES for name in reached(flush)}
@@ -183,6 +184,7 @@ def test_read_tools_reach_only_readonly_statements(tool: Tool, writing: set[str]
     assert found & writing <= deferred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode != "read"], ids=lambda tool: tool.name)
 def test_write_tools_reach_a_writing_statement(tool: Tool, writing: set[str]) -> None:
     assert any(reached(start) & writing for start in handlers(tool))

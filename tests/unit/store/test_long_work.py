@@ -85,6 +85,7 @@ def test_steps_in_one_transaction_give_their_result(kernel: Kernel) -> None:
     assert kernel.store.write_sync(lambda tx: run_steps(tx, steps())) == 3
 
 
+@pytest.mark.slow
 def test_an_import_in_slices_is_one_call_of_the_audit_and_can_be_undone(
     kernel: Kernel, call: Call, config: Config
 ) -> None:
@@ -173,6 +174,7 @@ def test_a_call_in_slices_ends_before_the_store_closes(kernel: Kernel, config: C
     again.store.close()
 
 
+@pytest.mark.slow
 def test_two_imports_of_one_document_at_once_create_each_entry_once(kernel: Kernel) -> None:
     dispatch, caller = kernel.dispatch, Caller("tester", FULL_ACCESS)
     arguments = msgspec.json.encode({"action": "import", "content": document(120)})

@@ -32,6 +32,7 @@ def test_each_use_of_a_parameter_has_a_number() -> None:
     assert values_of(statement, {"a": 1, "b": "x\0y"}) == [1, "x\ue0000y", 1]
 
 
+@pytest.mark.slow
 def test_every_statement_has_a_text_and_an_answer_stands_for_one() -> None:
     texts = statements({"kernel.vectors.score": lambda _db, _params: []})
     answered = texts["kernel.vectors.score"]

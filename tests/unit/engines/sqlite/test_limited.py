@@ -42,6 +42,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
         yield found
 
 
+@pytest.mark.slow
 def test_every_statement_compiles_or_is_refused_by_a_table(db: Connection) -> None:
     refused, messages = list[str](), set[str]()
     nothing: dict[str, Any] = defaultdict(lambda: None)

@@ -156,6 +156,7 @@ def test_semantic_search_returns_distances_nearest_first(call_ok: CallOk, stored
     assert answer["meta"]["returned"] == 4
 
 
+@pytest.mark.slow
 def test_limit_is_filled_despite_nearer_inactive_memories(call_ok: CallOk) -> None:
     texts = [{"content": f"The garden has {number} apple trees", "category": "fact"} for number in range(60)]
     keys = call_ok("bulk_save_memories", db="core", memories=texts)["ids"]

@@ -25,6 +25,7 @@ values = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=Fals
 rows = st.dictionaries(st.sampled_from(NAMES), values)
 
 
+@pytest.mark.slow
 @given(rows)
 def test_any_column_values_convert_to_a_row(row: dict[str, Any]) -> None:
     kinds: tuple[Any, ...] = (Memory, Entity, Link, Note, Resource)

@@ -90,6 +90,7 @@ def test_only_requested_types_are_returned(call_ok: CallOk, stored: None) -> Non
     assert list(call_ok("search", db="core", query="falcon", types=[])) == ["memories", "entities"]
 
 
+@pytest.mark.slow
 def test_limit_is_filled_per_type_despite_inactive_rows(call_ok: CallOk) -> None:
     for number in range(30):
         key = call_ok("save_memory", db="core", content=f"alpha beta {number}", category="fact")["id"]

@@ -68,6 +68,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return rows
 
 
+@pytest.mark.slow
 def test_list_by_tags_reads_only_what_has_them(call: Call, clock: Clock, read: list[object]) -> None:
     clock.now = WRITTEN
     for name in ("kept", "gone"):
@@ -87,6 +88,7 @@ def test_list_by_tags_reads_only_what_has_them(call: Call, clock: Clock, read: l
     assert len(read) == 2
 
 
+@pytest.mark.slow
 def test_list_of_a_folder_reads_only_what_is_in_it(call: Call, clock: Clock, read: list[object]) -> None:
     clock.now = WRITTEN
     for path in ("car/kept", "car/gone"):

@@ -187,6 +187,7 @@ def test_text_of_a_repository_alone_is_no_reason_to_speak(primed: Any) -> None:
     assert primed(intro="Ask Ada first.") == {"text": "", "tokens": 0, "ids": []}
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lines=st.lists(st.tuples(st.sampled_from(["rule", "handoff", "decision", "hit"]), TEXTS), max_size=30),

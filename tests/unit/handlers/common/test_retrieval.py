@@ -70,6 +70,7 @@ WAYS: dict[str, tuple[Callable[[Call, str], str], dict[str, Any], str, Callable[
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", WAYS)
 def test_any_string_is_searched_for_like_plain_words(call: Call, tool: str) -> None:
     store, arguments, question, found = WAYS[tool]

@@ -75,6 +75,7 @@ def test_a_hidden_character_is_shown_by_its_number() -> None:
     assert markdown("a\u202eb **c\u200bd**") == "<p>a\u27e8U+202E\u27e9b <strong>c\u27e8U+200B\u27e9d</strong></p>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["*", "**", "`", "[", "[](", "](", "[a](b", "|", "|-", "> ", "- ", "#", "_", "a*", "**a"]
 )

@@ -207,6 +207,7 @@ def test_prefix_begins_and_ends_with_a_slash(rest: RestClient, store: str, prefi
 SEGMENTS = st.lists(st.sampled_from(["a", "b", "a-", "a0", "é", "🙂"]), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(SEGMENTS, max_size=12), st.sampled_from(["/", "/a/", "/a/b/", "/é/"]), st.integers(1, 5), st.integers(0, 1)

@@ -75,6 +75,7 @@ def test_a_second_import_adds_what_is_new_alone(run: Run, theirs: Path, capsys: 
     assert exported(run, theirs.parent) == WHOLE.replace('🙂"]', '🙂","hums"]')
 
 
+@pytest.mark.slow
 def test_many_observations_of_one_entity_are_all_there(run: Run, theirs: Path) -> None:
     texts = ",".join(f'"{number}"' for number in range(25_000))
     line = f'{{"type":"entity","name":"a","entityType":"t","observations":[{texts}]}}'

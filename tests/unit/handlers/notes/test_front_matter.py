@@ -219,6 +219,7 @@ def test_written_list_is_read_back_by_us_and_pyyaml(items: list[str]) -> None:
 YAML_TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(YAML_TEXT, YAML_TEXT | st.lists(YAML_TEXT, min_size=1, max_size=4), max_size=5), st.booleans())
 def test_pyyaml_output_is_read_like_pyyaml(pairs: dict[str, object], flow: bool) -> None:
     head = yaml.safe_dump(pairs, allow_unicode=True, default_flow_style=None if flow else False, width=1000)

@@ -95,6 +95,7 @@ def test_an_empty_path_creates(call_ok: CallOk) -> None:
     assert call_ok("memory_remember", **NOTE, filePath="")["isUpdate"] is False
 
 
+@pytest.mark.slow
 def test_same_title_gets_numbered_files(call_ok: CallOk, folder: Path) -> None:
     made = [call_ok("memory_remember", **NOTE | {"content": f"number {number}"})["filePath"] for number in range(20)]
 

@@ -95,6 +95,7 @@ def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_the_limit(filled: CallOk
     assert set(only) == {"Dark mode"}
 
 
+@pytest.mark.slow
 def test_a_type_is_filtered_by_the_front_matter_before_anything_is_ranked(call_ok: CallOk, folder: Path) -> None:
     for number in range(120):
         put(folder, f"learning/n{number}.md", f"---\nmemory_type: learning\n---\n\nthe cat sat on mat {number}\n")

@@ -52,6 +52,7 @@ def test_title_is_written_if_file_name_does_not_give_it() -> None:
     assert title_line("x/memory.md", "🎉") == {"title": 'title: "🎉"'}
 
 
+@pytest.mark.slow
 @given(LINES, st.lists(LINES, max_size=4, unique=True), st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_any_memory_round_trips_and_pyyaml_agrees(title: str, tags: list[str], content: str) -> None:
     memory = ParsedMemory(title, "learning", tuple(tags), TIME, TIME, content)

@@ -167,6 +167,7 @@ def test_word_hits_rank_above_semantic_hits(add: Add, found: Callable[..., list[
     assert names == ["code", "other failures"]
 
 
+@pytest.mark.slow
 def test_word_hits_are_all_counted(add: Add, search: Callable[..., Any]) -> None:
     for number in range(130):
         add("tool", f"tool {number}", f"Knotted cords {'again ' * (number % 7)}")

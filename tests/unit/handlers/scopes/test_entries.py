@@ -82,6 +82,7 @@ def test_one_of_many_updates_that_expect_the_same_version_succeeds(concurrently:
     assert len(do("memory_tool", "history", id=entry)["versions"]) == 2
 
 
+@pytest.mark.slow
 def test_compare_and_set_loses_no_update(concurrently: Concurrently, do: Do) -> None:
     """Ten agents append to a text a few times each; an agent that is refused reads again."""
     entry = do("memory_knowledge", "add", **named("knowledge", "list", content="0"))["knowledge"]["id"]

@@ -69,6 +69,7 @@ def test_a_search_ranks_by_the_priority_of_the_time(do: Do, add: Add, clock: Clo
     assert (first(), first(asOf=BORN)) == (low, high)
 
 
+@pytest.mark.slow
 def test_a_context_ranks_by_the_priority_of_the_time(do: Do, add: Add, clock: Clock) -> None:
     rules = [add("guideline", f"rule {number}", priority=number) for number in range(30)]
     clock.move(hours=1)

@@ -261,6 +261,7 @@ def test_as_of_shadows_by_the_entries_of_that_time(clock: Clock, do: Do, add: Ad
     assert [seen(NOW), seen(between), seen(None)] == [[far], [near], [far]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [None, "cords"])
 def test_total_count_covers_every_kind_and_scope(
     do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any], text: str | None

@@ -46,6 +46,7 @@ def fill(ask: Ask, clock: Clock) -> None:
     assert counts(ask) == [2, 3, 5, 6, 2]
 
 
+@pytest.mark.slow
 def test_purge_session_deletes_what_it_alone_supports(graph: Ask, clock: Clock) -> None:
     fill(graph, clock)
     assert graph("maintenance", action="purge_session", session_id="a", confirm=True) == {"status": "ok", "deleted": 1}

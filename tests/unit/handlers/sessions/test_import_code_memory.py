@@ -58,6 +58,7 @@ def brought(kernel: Kernel, file: Path) -> Imported:
     return kernel.store.write_sync(lambda tx: run_steps(tx, steps), exclusive=True)
 
 
+@pytest.mark.slow
 def test_memories_are_imported_completely(kernel: Kernel, ask: Ask, old: Path) -> None:
     assert dict(brought(kernel, old).counts) == {
         "memories": 4,
