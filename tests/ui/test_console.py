@@ -535,7 +535,7 @@ def test_page_of_another_site_can_neither_send_forms_nor_frame(browser: Browser,
     ("name", "path", "dark"),
     [
         ("overview", "/ui", False),
-        ("search", "/ui/search?q=vehicle+maintenance", False),
+        ("search", "/ui/search?q=when+is+my+car+in+the+garrage", False),
         ("memory", "/ui/memory?id=paths/home/tea", True),
     ],
 )
