@@ -108,6 +108,7 @@ DIALECT = Dialect(
         curate=curation.curate,
         curating=curation.TOOLS,
         compose=curation.compose,
+        erase=curation.erase,
         named=links.ends,
         brief=curation.brief,
         tagged=tagged,

@@ -8,6 +8,7 @@ from functools import partial
 from handlers.brain import repository
 from handlers.brain.base import DATABASES, decode_words, lock_of, space
 from handlers.brain.index_text import resource_source
+from handlers.brain.links import delete_links_of
 from handlers.brain.memories import DeleteMemory, delete_row
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.calls.settings import setting
@@ -15,6 +16,7 @@ from kernel.calls.tools import Hints, Tool, write
 from kernel.core.text import spellings
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
+from kernel.store import history
 from kernel.store.transaction import Tx
 
 _MOST = 5
@@ -61,6 +63,24 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
 def _tagging(tool: str, place: dict[str, str], column: str | None) -> Callable[[str], ToolCall | None]:
     tags = decode_words(column)
     return lambda tag: None if tag in tags else ToolCall(tool, {**place, "tags": [*tags, tag]})
+
+
+def erase(tx: Tx, space: str, key: str) -> None:
+    """Delete what a deleted memory leaves: the memories that it replaced and theirs, with their traces, and the queries
+    that found it.
+    """
+    db, erased = space.partition(":")[2], [key]
+    for id_ in erased:
+        tx.run("brain.querylog.erase", id=id_)
+        freed = history.keys_of_reason(tx, space, f"Deleted {id_}")
+        for old in tx.all("brain.repository.replaced", Memory, db=db, id=id_, freed=freed):
+            delete_links_of(tx, db, "memory", old.id)
+            tx.run("brain.memories.delete", db=db, id=old.id)
+            erased.append(old.id)
+    for id_ in erased[1:]:
+        history.drop_undo(tx, space, id_)
+        history.forget(tx, space, id_)
+        tx.add_target((space, id_, "erased"))
 
 
 def _links(tx: Tx, db: str, key: str) -> list[Neighbour]:

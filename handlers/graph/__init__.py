@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from handlers.graph.changes import TOOLS as CHANGES
-from handlers.graph.changes import CreatedEntities, CreatedRelations, Deleted, ObservationResults
+from handlers.graph.changes import CreatedEntities, CreatedRelations, Deleted, ObservationResults, erase
 from handlers.graph.memory_file import export_graph, import_graph, is_memory_file, preview_graph
 from handlers.graph.nodes import SPACE, ReadGraph, compose, curate, read_graph, sources, sources_of
 from handlers.graph.nodes import TOOLS as NODES
@@ -89,6 +89,6 @@ DIALECT = Dialect(
         imports=(Import("server-memory", _FORMAT, import_graph, preview_graph, is_memory_file),),
         exports=(Export("graph", _FORMAT, export_graph),),
     ),
-    memories=Memories(sources=sources, sources_of=sources_of, curate=curate, compose=compose),
+    memories=Memories(sources=sources, sources_of=sources_of, curate=curate, compose=compose, erase=erase),
     extra=True,
 )

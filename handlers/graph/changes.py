@@ -257,6 +257,13 @@ def _index_again(tx: Tx, entities: Sequence[_Stored]) -> None:
         index.put(tx, SPACE, entity.name, _stored_text(entity))
 
 
+def erase(tx: Tx, space: str, key: str) -> None:
+    """Delete the history of the relations that went with an entity, which names it."""
+    for relation in history.deleted_with(tx, space, key, RELATION_SPACE):
+        if relation.startswith(f"{key} ") or relation.endswith(f" {key}"):
+            history.forget(tx, RELATION_SPACE, relation)
+
+
 def _note_deleted(tx: Tx, relations: Sequence[_Triple]) -> None:
     for text in map(_relation_text, relations):
         history.append(tx, RELATION_SPACE, text, "deleted", before=text)

@@ -46,16 +46,16 @@ class Receipt(Struct):
 
 
 def drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Iterable[Place]) -> audit.Entry:
-    """Delete the history, undo data and kept versions of memories that are deleted already, and all answers that are
-    kept for retries. Return the row of the audit that names the memories.
+    """Delete the history, undo data, kept versions and predecessors of memories that are deleted already, and all
+    answers that are kept for retries. Return the row of the audit that names the memories.
     """
     by_name = {dialect.name: dialect.memories.erase for dialect in dialects}
     for space, key in places:
-        history.drop_undo(tx, space, key)
-        history.forget(tx, space, key)
         rest = by_name.get(space.partition(":")[0])
         if rest is not None:
             rest(tx, space, key)
+        history.drop_undo(tx, space, key)
+        history.forget(tx, space, key)
         tx.add_target((space, key, "erased"))
     witness.sweep(tx)
     tx.run("kernel.dispatch.clear")

@@ -131,6 +131,15 @@ def of_reason(tx: Tx, space: str, keys: Sequence[str], reason: str) -> set[str]:
     return set(tx.all("kernel.history.of_reason", str, space=space, keys=keys, reason=reason))
 
 
+def keys_of_reason(tx: Tx, space: str, reason: str) -> list[str]:
+    return tx.all("kernel.history.keys_of_reason", str, space=space, reason=reason)
+
+
+def deleted_with(tx: Tx, space: str, key: str, other: str) -> list[str]:
+    """Return the keys of another space that were deleted when `(space, key)` was."""
+    return tx.all("kernel.history.deleted_with", str, space=space, key=key, other=other)
+
+
 def forget(tx: Tx, space: str, key: str) -> None:
     tx.flush_deferred()
     tx.run("kernel.history.forget", space=space, key=key)

@@ -46,3 +46,7 @@ LIMIT :limit;
 
 -- name: delete
 DELETE FROM brain_query WHERE created_at < :before;
+
+-- name: erase
+-- Deletes the queries that found a memory.
+DELETE FROM brain_query WHERE result_ids LIKE '%"' || :id || '"%';

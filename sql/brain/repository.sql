@@ -42,3 +42,11 @@ WHERE
         WHERE db = :db AND source_id = :id AND source_type = 'memory' AND target_type = 'memory'
     )
 RETURNING {memory};
+
+-- name: replaced
+-- The memories that a memory replaced, and those of some ids, that are not in force.
+SELECT {memory}
+FROM brain_memory
+WHERE
+    db = :db AND status <> 'active'
+    AND (superseded_by = :id OR id IN (SELECT f.value FROM json_each(:freed) AS f));

@@ -50,6 +50,18 @@ WHERE
         WHERE history.space = :space AND history.key = json_each.value AND history.reason = :reason
     );
 
+-- name: keys_of_reason
+SELECT DISTINCT key FROM history WHERE space = :space AND reason = :reason ORDER BY key;
+
+-- name: deleted_with
+-- The keys of another space that were deleted when a memory was.
+SELECT DISTINCT o.key
+FROM history AS d CROSS JOIN history AS o
+WHERE
+    d.space = :space AND d.key = :key AND d.after IS NULL
+    AND o.space = :other AND o.after IS NULL AND o.at = d.at
+ORDER BY o.key;
+
 -- name: forget
 DELETE FROM history WHERE space = :space AND key = :key;
 

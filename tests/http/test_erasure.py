@@ -9,9 +9,11 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -155,6 +157,12 @@ class Keyed(NamedTuple):
         status, body = self.ask("POST", f"/memories/{name}", json.dumps(asked).encode(), self.keys[scope], **given)
         return status, json.loads(body)
 
+    def tool(self, name: str, **arguments: Any) -> Any:
+        given = {"content-type": "application/json"}
+        status, body = self.ask("POST", f"/tools/{name}", json.dumps(arguments).encode(), self.keys["admin"], **given)
+        assert status == 200, body
+        return json.loads(body) if body.startswith("{") else body
+
     def form(self, action: str, **fields: str) -> tuple[int, str]:
         """A form of the console, sent by an admin."""
         same = {"origin": f"http://127.0.0.1:{self.port}", "content-type": "application/x-www-form-urlencoded"}
@@ -232,6 +240,35 @@ def test_a_memory_that_was_forgotten_before_is_erased_by_its_id(keyed: Keyed) ->
     assert (status, receipt["memories"], receipt["left"]) == (200, [{"id": keyed.ids["paths"], "sha256": digest}], [])
     assert keyed.terminal.holding(text_of("paths")) == []
     assert keyed.command("history", "admin", id=keyed.ids["paths"])[0] == 404
+
+
+def test_what_a_memory_replaced_is_erased_with_it(keyed: Keyed) -> None:
+    saved = keyed.tool("save_memory", db="core", category="fact", content="The kiln is in the barn of Elm Mill.")
+    moved = keyed.tool("supersede_memory", db="core", old_id=saved["id"], new_content="The kiln is in the loft.")
+    second = {"wrong_memory_id": moved["new_memory"]["id"], "correct_content": "The kiln is by the weir."}
+    third = keyed.tool("handle_correction", db="core", **second)["correction_memory"]["id"]
+    keyed.tool("search", db="core", query="kiln by the weir")
+    status, receipt = keyed.command("erase", "admin", ids=[f"brain:core/{third}"])
+    assert (status, receipt["left"]) == (200, [])
+    for text in ("barn of Elm Mill", "kiln is in the loft", "kiln by the weir", "kiln is by the weir"):
+        assert keyed.terminal.holding(text) == [], text
+    entry = json.loads(keyed.terminal.run("audit", "--limit", "1", "--json").stdout)
+    keys = {saved["id"], moved["new_memory"]["id"], third}
+    assert {key for _, key, done in json.loads(entry["targets"]) if done == "erased"} == keys
+    assert keyed.terminal.run("check").returncode == 0
+
+
+def test_relations_that_went_with_an_entity_are_erased_with_it(keyed: Keyed) -> None:
+    for name in ("Elm Mill", "Weir", "Barn"):
+        keyed.tool("create_entities", entities=[{"name": name, "entityType": "place", "observations": []}])
+    pairs = [("Elm Mill", "Weir"), ("Barn", "Weir")]
+    relations = [{"from": one, "to": other, "relationType": "stands by"} for one, other in pairs]
+    keyed.tool("create_relations", relations=relations)
+    keyed.tool("delete_relations", relations=relations[1:])
+    assert keyed.command("erase", "admin", ids=["graph/Elm Mill"])[0] == 200
+    with closing(sqlite3.connect(keyed.terminal.data / "quipu.db")) as db:
+        kept = db.execute("SELECT DISTINCT key FROM history WHERE space = 'graph:relation'").fetchall()
+    assert kept == [("Barn stands by Weir",)]
 
 
 def test_nothing_is_erased_if_a_memory_cannot_be_forgotten(keyed: Keyed) -> None:
