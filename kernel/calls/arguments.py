@@ -153,7 +153,9 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
         return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, match[2], arguments))
     if (refusal := _REFUSED.fullmatch(message)) is None:
         reason = json_terms(message)
-        hint = _description(tool, path) if ", got `" in message or _FORM.fullmatch(message) else ""
+        # A wrong type of an action has no ", got".
+        is_type = ", got `" in message or message == "Expected `str`"
+        hint = _description(tool, path) if is_type or _FORM.fullmatch(message) else ""
         repeats = f"`{hint.removeprefix('expects ')}" in reason
         return ArgumentError(tool, "wrong", path, reason, hint="" if repeats else hint)
     values = allowed_values(input_schema(tool), path)

@@ -6,6 +6,7 @@ from functools import cache, lru_cache, partial
 from typing import Literal
 from urllib.parse import parse_qs
 
+from kernel.calls.arguments import nearest_name
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Answer, Call, Pending, ToolEntry, catch_faults, fail, with_idempotency_key
 from kernel.calls.schema import input_schema
@@ -70,6 +71,7 @@ class Service:
         self.routes = {tool.name: _route(entries[tool.name]) for tool in served_tools}
         dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
         served_tools = [tool for tool in served_tools if entries[tool.name].visible_to(grant)]
+        self._names = [tool.name for tool in served_tools]
         capabilities = listings.capabilities(served_tools, dialects)
         self.subscribable = listings.subscribable(dialects)
         self.server = listings.SERVER
@@ -130,7 +132,9 @@ class Service:
             version: str = inbound.params.protocolVersion
             return _OPEN % (inbound.id, self._handshakes.get(version) or self._handshakes[COUNTER_OFFER])
         if method == "tools/call":
-            raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_MAX_NAME_SHOWN]}")
+            name: str = inbound.params.name[:_MAX_NAME_SHOWN]
+            near = nearest_name(name, self._names)
+            raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {name}{near and f', did you mean {near}?'}")
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found")
 
     def _submit_call(self, inbound: Inbound, route: ToolRoute, on_done: Done) -> bytes | Pending:

@@ -68,6 +68,20 @@ def wrong_parts(shape: Schema, root: Schema) -> Iterator[tuple[Any, str, tuple[s
             yield {**fitting(shape, root), name: WRONG[member["type"]]}, f".{name}", remedies
 
 
+def wrong_sizes(shape: Schema, root: Schema) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Texts and arrays that are too long or empty, an enum in capitals, a number as text, and their remedies."""
+    if "maxLength" in shape and "enum" not in shape:
+        yield "x" * (shape["maxLength"] + 1), (str(shape["maxLength"]),)
+    if shape.get("minLength") and "enum" not in shape:
+        yield "", ("length >= 1", "blank", "empty", "is required")
+    if "maxItems" in shape:
+        yield [fitting(shape["items"], root)] * (shape["maxItems"] + 1), (str(shape["maxItems"]),)
+    if str(shape.get("enum", [""])[0]).islower():
+        yield shape["enum"][0].upper(), tuple(map(str, shape["enum"]))
+    if shape.get("type") in {"integer", "number", "boolean"}:
+        yield "1", (str(shape["type"]),)
+
+
 def wrong_calls(tool: Tool) -> Iterator[WrongCall]:
     """One call for each way in which each parameter can be wrong."""
     root = input_schema(tool)
@@ -83,6 +97,7 @@ def wrong_calls(tool: Tool) -> Iterator[WrongCall]:
             yield WrongCall({**usual, name: "nonsense"}, name, tuple(map(str, shape["enum"])))
         elif kind in WRONG and "anyOf" not in schema:
             yield WrongCall({**usual, name: WRONG[kind]}, name, (kind,))
+        yield from (WrongCall({**usual, name: value}, name, remedies) for value, remedies in wrong_sizes(shape, root))
         for bound, step in (("minimum", -1), ("maximum", 1)):
             if bound in shape and kind in {"integer", "number"}:
                 yield WrongCall({**usual, name: shape[bound] + step}, name, (str(shape[bound]),))
@@ -105,6 +120,8 @@ def wrong_calls_of_actions(tool: Tool) -> Iterator[WrongCall]:
     actions = tuple(str(arm.__struct_config__.tag) for arm in arms)
     yield WrongCall({tag: "nonsense"}, tag, actions)
     yield WrongCall({}, tag, actions)
+    for value in (None, 7, "", actions[0].upper(), actions[0] + "s"):
+        yield WrongCall({tag: value}, tag, actions)
     for arm, action in zip(arms, actions, strict=True) if tool.name not in IGNORE_UNKNOWN else ():
         yield WrongCall({tag: action, "nonsense": 1}, "nonsense", (f"{tool.name} {action} takes",))
         for name in arm.__struct_encode_fields__:

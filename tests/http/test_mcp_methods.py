@@ -210,9 +210,11 @@ def test_tool_may_return_content_blocks_and_take_no_arguments(server: Served, ma
 
 @BOTH
 def test_unknown_tool_is_a_protocol_error(server: Served, make: Any) -> None:
-    assert send(server.port, make("tools/call", name="absent")) == failed(make, -32602, "Unknown tool: absent")
+    assert send(server.port, make("tools/call", name="zzz")) == failed(make, -32602, "Unknown tool: zzz")
     long = send(server.port, make("tools/call", name="x" * 1000))
     assert long == failed(make, -32602, f"Unknown tool: {'x' * 128}")
+    near = send(server.port, make("tools/call", name="Whispr"))
+    assert near == failed(make, -32602, "Unknown tool: Whispr, did you mean whisper?")
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
             message("tools/call", {"name": 1}),
             error(-32602, "Invalid params: Expected `string`, got `integer` - at `name`"),
         ),
-        (call("absent"), error(-32602, "Unknown tool: absent")),
+        (call("zzz"), error(-32602, "Unknown tool: zzz")),
     ],
 )
 def test_each_line_gets_its_response(pipe: Pipe, sent: Any, expected: Any) -> None:
