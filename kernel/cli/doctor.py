@@ -147,6 +147,8 @@ def database(config: Config) -> Iterator[Finding]:
         else:
             yield _ok("database", f"PostgreSQL, with schema {state.schema}")
         return
+    if sqlite_version() < OLDEST_SQLITE:
+        return  # no file is at fault, and a restore would be no remedy
     if restore.is_interrupted(config.data):
         yield _hint("database", "a restore was interrupted", "the next start finishes it")
         return
@@ -166,6 +168,8 @@ def _database(subject: str, config: Config, context: StoreContext) -> Finding:
         remedy = f"{_command(config, 'restore', 'BACKUP')} puts a backup in place, or choose another data directory"
         if "fts5" in missing.message.lower():
             remedy = f"{_command(config, 'check', '--repair')} makes the full-text index anew"
+        elif "newer than this program" in missing.message:
+            remedy = f"install that newer Quipu; {remedy}"
         return _wrong(subject, missing.message.removesuffix("."), remedy)
     if not config.file.is_file():
         return _ok(subject, "none yet; created at the first start")

@@ -36,7 +36,7 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
 def pending_migrations(db: Connection, root: Path = ROOT) -> int:
     """Return the number of missing migrations, without changing the file; raises the errors of `migrate`."""
     if sqlite_version() < OLDEST_SQLITE:
-        raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
+        raise Fault("storage", "SQLite 3.51.3 or newer is needed: `quipu doctor` says how to get it.")
     files = migrations(root)
     version = schema_version(db)
     rows = db.values(_APPLIED) if db.has_table("migration") else []

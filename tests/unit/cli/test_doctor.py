@@ -189,6 +189,7 @@ def test_unusable_database_is_wrong_and_unchanged(
     status, lines = visit()
     assert status == 1
     assert lines["database"].startswith(f"wrong  database: {detail}")
+    assert ("; install that newer Quipu; " in lines["database"]) == (harm is newer)
     assert lines["database"].endswith(
         f"; `quipu restore BACKUP --data {kernel.config.data}` puts a backup in place, or choose another data directory"
     )
@@ -306,9 +307,10 @@ def test_low_disk_space_is_graded(
     [(object(), f"{sys.executable} -m pip install"), (None, f"uv pip install --python {sys.executable}")],
     ids=["pip", "uv"],
 )
-def test_sqlite_with_the_checkpoint_bug_is_wrong(
-    visit: Doctor, monkeypatch: pytest.MonkeyPatch, pip: object, installer: str
+def test_sqlite_with_the_checkpoint_bug_is_wrong_and_no_database_is(
+    visit: Doctor, kernel: Kernel, monkeypatch: pytest.MonkeyPatch, pip: object, installer: str
 ) -> None:
+    assert kernel.config.file.is_file()
     monkeypatch.setattr("kernel.cli.doctor.sqlite_version", lambda: 3051002)
     monkeypatch.setattr("kernel.cli.doctor.find_spec", lambda _: pip)
     status, lines = visit()
@@ -317,6 +319,7 @@ def test_sqlite_with_the_checkpoint_bug_is_wrong(
         "wrong  engine: SQLite 3.51.2 can lose pages while checkpointing; "
         f"`{installer} 'apsw>=3.54.1'` installs a newer one",
     )
+    assert "database" not in lines
 
 
 @pytest.mark.slow
