@@ -50,7 +50,7 @@ def scan(root: Path) -> Scan | None:
         try:
             top = open_folder(stack, root, ())
         except FileNotFoundError:
-            return result if root.is_dir() else None
+            return result if os.path.isdir(root) else None  # noqa: PTH112  # of each recall
         _scan(top, "", result, 0)
     return result
 

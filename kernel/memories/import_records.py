@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import secrets
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,8 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _SHOWN_NAME = 120  # characters of a name in a sentence
 _SHOWN_NAMES = 20  # in a remark
 NOTHING = " Nothing was imported."
-_BUCKETS = 4096  # of 24 hashes each, if a source has 100,000 records
+_LEAST_SLOTS = 1024  # of hashes; doubled when half of them are taken
+_SALT = secrets.randbits(60)
 _ID_BYTES = 13  # of a digest: 21 characters in base 32, as in the ids of the originals
 
 
@@ -121,18 +123,34 @@ GONE it returns how many others are archived.
 
 
 class Digests:
-    """A set of hashes, in an eighth of the memory of a set of numbers: an import holds one for each record."""
+    """A set of hashes, in less memory than a set of numbers takes: an import holds one for each record."""
 
     def __init__(self) -> None:
-        self._buckets = [array("q") for _ in range(_BUCKETS)]
+        self._slots, self._count = array("q", bytes(8 * _LEAST_SLOTS)), 0
 
     def __contains__(self, digest: int) -> bool:
-        return digest in self._buckets[digest % _BUCKETS]
+        return self._slots[self._slot(digest)] != 0
 
     def add(self, *digests: int) -> None:
         for digest in digests:
-            if digest not in self:
-                self._buckets[digest % _BUCKETS].append(digest)
+            slot = self._slot(digest)
+            self._count += not self._slots[slot]
+            self._slots[slot] = digest or 1
+            if self._count * 2 > len(self._slots):
+                self._grow()
+
+    def _slot(self, digest: int) -> int:
+        """Return the slot of a hash, else the free slot for it; no source can choose hashes that crowd together."""
+        slots, last = self._slots, len(self._slots) - 1
+        slot = hash((digest or 1, _SALT)) & last
+        while slots[slot] not in (0, digest or 1):
+            slot = (slot + 1) & last
+        return slot
+
+    def _grow(self) -> None:
+        full, self._slots = self._slots, array("q", bytes(16 * len(self._slots)))
+        for digest in filter(None, full):
+            self._slots[self._slot(digest)] = digest
 
 
 class Snapshot(NamedTuple):
