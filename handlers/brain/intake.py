@@ -1,19 +1,21 @@
 """Takes memories of other programs into `brain`: memories, notes, entities and links, under ids of their origin."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec.structs import astuple
 
-from handlers.brain.base import databases, embedding, json_text, lock_of, new_row
-from handlers.brain.index_text import ACTIVE, entity_source, memory_source, note_source
-from handlers.brain.repository import Successor, insert_new, new_memory, retire
+from handlers.brain.base import databases, decode_words, embedding, json_text, lock_of, new_row
+from handlers.brain.index_text import ACTIVE, KIND_OF, entity_source, memory_source, note_source
+from handlers.brain.repository import Successor, insert_new, new_memory, remove, retire
 from handlers.brain.schemas import Entity, Link, Memory, Note
 from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
 from kernel.core.text import stored_object
 from kernel.memories.import_records import (
     GONE,
+    IMPORT,
     KEPT,
     PARTS,
     UPDATED,
@@ -42,6 +44,15 @@ class _Row(NamedTuple):
     id: str
     text: str
     source: IndexSource | None
+
+
+class _Change(NamedTuple):
+    """The way a row changes with its source: its type, the statement, the columns to compare, and further columns."""
+
+    row: type[Any]
+    replace: str
+    columns: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 class _Known(NamedTuple):
@@ -83,7 +94,7 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
             if record.snapshot is not None:
                 record.snapshot.seen.add(hash(row.id))
         here = _known(tx, kind, db, rows)
-        present = here | history.known(tx, f"brain:{db}", [row.id for row in rows])
+        present = here | _deleted(tx, kind, f"brain:{db}", [row.id for row in rows if row.id not in here])
         for number, record, row in zip(numbers, own, rows, strict=True):
             outcomes[number] = _changed(tx, kind, db, record, row) if row.id in here else row.id not in present
         if not tx.readonly:
@@ -93,74 +104,94 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
 
 
 def _changed(tx: Tx, kind: str, db: str, record: Record, new: _Row) -> bool | str:
-    """Update a row that has changed in its source, unless somebody has edited it here."""
-    if kind == "note":
-        return _changed_note(tx, db, new)
-    return _changed_memory(tx, db, record, new) if kind == "memory" else False
-
-
-def _changed_note(tx: Tx, db: str, new: _Row) -> bool | str:
-    old = tx.one("brain.notes.get", Note, db=db, id=new.id)
-    now: Note = new.row
-    if old is None or _told(old, now.project_id) == _told(now, old.project_id):
-        return False
-    space = f"brain:{db}"
-    outcome = outcome_of_change(tx, space, new.id, new.text)
-    if outcome == UPDATED and not tx.readonly:
-        names = "title content note_type summary key_points tags category project_id word_count".split()
-        changes = {name: getattr(now, name) for name in names}
-        more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
-        row = tx.one("brain.notes.update", Note, db=db, id=new.id, entity_id=None, **changes, **more) or now
-        _keep_update(tx, space, old.content, _Row(row, row.id, row.content, note_source(space, row)))
-    return outcome
-
-
-def _changed_memory(tx: Tx, db: str, record: Record, new: _Row) -> bool | str:
-    """Update the text, category and tags of an active memory, or set it aside as its source does; a source that is
-    older than the row changes nothing.
+    """Update a row that has changed in its source, unless somebody has edited it here; set a memory aside as its source
+    does.
     """
-    old = tx.one("brain.repository.get", Memory, db=db, id=new.id)
-    now: Memory = new.row
-    if old is None or ACTIVE not in {old.status, now.status}:
+    change, space = _CHANGES.get(kind), f"brain:{db}"
+    old = tx.one(KIND_OF[change.row].get, change.row, db=db, id=new.id) if change else None
+    now = new.row
+    if change is None or old is None or not _is_changed(record, change, old, now):
         return False
-    space = f"brain:{db}"
-    if old.status == now.status:
-        is_same = (old.content, old.category, old.tags) == (now.content, now.category, now.tags)
-        if is_same or (record.updated_at and record.updated_at < old.updated_at):
-            return False
-    outcome = KEPT if lock_of(old) else outcome_of_change(tx, space, new.id, new.text)
-    if outcome == UPDATED and not tx.readonly and now.status != ACTIVE:
+    is_locked = isinstance(old, Memory) and lock_of(old)
+    outcome = KEPT if is_locked else outcome_of_change(tx, space, new.id, new.text)
+    if outcome != UPDATED or tx.readonly:
+        return outcome
+    if isinstance(old, Memory) and now.status != ACTIVE:
         retire(tx, db, old, Successor(now.status, now.status, now.superseded_by, _SET_ASIDE))
-    elif outcome == UPDATED and not tx.readonly:
-        unset = {"subcategory": None, "status": ACTIVE, "importance": None, "valid_until": None}
-        changes = {name: getattr(now, name) for name in ("content", "category", "tags", "metadata")} | unset
-        more = {"has_embedding": now.has_embedding, "embedding_model": now.embedding_model, "now": now.updated_at}
-        row = tx.one("brain.memories.update", Memory, db=db, id=new.id, **changes, **more) or now
-        kept = _Row(row, row.id, row.content, memory_source(space, row))
-        _keep_update(tx, space, old.content, kept, source_of(record))
+        return outcome
+    names = (*change.columns, *change.others, "has_embedding", "embedding_model", "updated_at")
+    columns = {name: getattr(now, name) for name in names}
+    row = tx.one(change.replace, change.row, db=db, id=new.id, **columns) or now
+    writer, source = ("brain", *tx.writer[1:]), KIND_OF[change.row].source(space, row)
+    before = KIND_OF[change.row].source(space, old).text if isinstance(old, Entity) else old.content
+    after = source.text if isinstance(old, Entity) else row.content
+    history.append(tx, space, row.id, "updated", before=before, after=after, reason=source_of(record), by=writer)
+    index.put(tx, space, row.id, source.text, scope=source.scope, words=source.words)
     return outcome
+
+
+def _is_changed(record: Record, change: _Change, old: Any, now: Any) -> bool:
+    """Return whether a source has changed a row; a source that is older than the row has not, nor has one without a
+    description of an entity.
+    """
+    if isinstance(old, Memory) and old.status != now.status:
+        return ACTIVE in {old.status, now.status}
+    if isinstance(old, Memory) and (old.status != ACTIVE or (record.updated_at and record.updated_at < old.updated_at)):
+        return False
+    if isinstance(old, Entity) and not now.description:
+        return False
+    if isinstance(old, Note) and (old.project_id is None) != (now.project_id is None):  # before rows had a root
+        return bool(old.content != now.content)
+    changed = [name for name in change.columns if _compared(name, old) != _compared(name, now)]
+    # Some programs count in the metadata how often a memory was read, which is no change of it.
+    return changed != ["metadata"] or record.updated_at != old.updated_at if changed else False
+
+
+def _compared(name: str, row: Any) -> Any:
+    """Return a value to compare, without the name of the file that it was imported from."""
+    value = getattr(row, name)
+    if name == "metadata":
+        return {member: part for member, part in stored_object(value).items() if member != "from"}
+    return decode_words(value)[1:] if name == "key_points" else value
+
+
+def _deleted(tx: Tx, kind: str, space: str, ids: Sequence[str]) -> set[str]:
+    """Return the ids of rows that were deleted, but for notes that an import deleted, since they may come back."""
+    deleted = history.known(tx, space, ids)
+    if kind != "note":
+        return deleted
+    return {key for key in deleted if not history.read(tx, space, key)[-1].tool.startswith(IMPORT)}
 
 
 def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:
-    """Return the active memories of a program that an export does not hold."""
+    """Return the active memories of a program that an export does not hold, and the notes that a folder does not."""
     db = _database(tx, snapshot.into)
-    rows = tx.each("brain.intake.imported", _Known, db=db, program=program)
+    rows = chain(
+        tx.each("brain.intake.imported", _Known, db=db, program=program),
+        tx.each("brain.intake.imported_notes", _Known, db=db, part=f'["source: {program} ')
+        if snapshot.is_apart
+        else (),
+    )
     seen = ((row.id, row.text, hash(row.id) in snapshot.seen) for row in rows)
     return absent_of(tx, f"brain:{db}", snapshot, seen)
 
 
 def _archive_gone(tx: Tx, db: str, record: Record) -> int | str:
-    """Archives a memory that its source has no more, unless somebody edited it; returns how many."""
+    """Archives a memory that its source has no more, or deletes a note, unless it was edited here; returns how many."""
     number = record.details.get("id") or id_of("memory", record.key)
     if record.snapshot is not None:
         record.snapshot.seen.add(hash(number))
-    row = tx.one("brain.repository.get", Memory, db=db, id=number)
-    if row is None or row.status != ACTIVE:
+    note = tx.one("brain.notes.get", Note, db=db, id=number)
+    memory = tx.one("brain.repository.get", Memory, db=db, id=number)
+    if note is None and (memory is None or memory.status != ACTIVE):
         return 0
-    if lock_of(row) or outcome_of_change(tx, f"brain:{db}", row.id, "") != UPDATED:
+    is_locked = memory is not None and lock_of(memory)
+    if is_locked or outcome_of_change(tx, f"brain:{db}", number, "") != UPDATED:
         return KEPT
-    if not tx.readonly:
-        retire(tx, db, row, _ARCHIVED)
+    if memory is not None and not tx.readonly:
+        retire(tx, db, memory, _ARCHIVED)
+    elif note is not None and not tx.readonly:
+        remove(tx, db, note, _ARCHIVED.reason)
     return 1
 
 
@@ -179,22 +210,11 @@ def _archive_others(tx: Tx, db: str, record: Record) -> int:
         and page.items() <= stored_object(row.metadata).get("from", {}).items()
         and outcome_of_change(tx, f"brain:{db}", row.id, row.content) == UPDATED
     ]
+    if record.snapshot is not None:
+        record.snapshot.seen.add(*(hash(row.id) for row in other_rows))
     for row in [] if tx.readonly else other_rows:
         retire(tx, db, row, _ARCHIVED)
     return len(other_rows)
-
-
-def _keep_update(tx: Tx, space: str, before: str, row: _Row, reason: str | None = None) -> None:
-    writer = ("brain", *tx.writer[1:])
-    history.append(tx, space, row.id, "updated", before=before, after=row.text, reason=reason, by=writer)
-    if row.source is not None:
-        index.put(tx, space, row.id, row.source.text, scope=row.source.scope, words=row.source.words)
-
-
-def _told(note: Note, other_root: str | None) -> tuple[str | None, ...]:
-    """Return the content of a note to compare; the text alone if either of two was imported before rows had a root."""
-    is_whole = (note.project_id is None) == (other_root is None)
-    return (note.content, *((note.title, note.summary, note.tags) if is_whole else ()))
 
 
 def _rows(tx: Tx, kind: str, db: str, records: Sequence[Record]) -> list[_Row]:
@@ -327,7 +347,8 @@ def _entity_row(tx: Tx, db: str, record: Record, number: str) -> _Row:
         mention_count=0,
         metadata=_metadata(record),
     )
-    return _Row(row, row.id, row.name, entity_source(f"brain:{db}", row))
+    source = entity_source(f"brain:{db}", row)
+    return _Row(row, row.id, source.text, source)
 
 
 def _link_rows(tx: Tx, db: str, records: Sequence[Record]) -> list[_Row]:
@@ -367,6 +388,20 @@ def _metadata(record: Record) -> str | None:
     return json_text({**record.details.get("metadata", {}), **root, "from": dict(record.origin)})
 
 
+_CHANGES: Mapping[str, _Change] = {
+    "memory": _Change(
+        Memory,
+        "brain.intake.replace_memory",
+        ("content", "category", "tags", "valid_from", "valid_until", "metadata"),
+    ),
+    "note": _Change(
+        Note,
+        "brain.intake.replace_note",
+        ("content", "title", "note_type", "summary", "key_points", "tags", "category"),
+        ("project_id", "word_count"),
+    ),
+    "entity": _Change(Entity, "brain.intake.replace_entity", ("description", "aliases"), ("type", "metadata")),
+}
 _ROWS: Mapping[str, Callable[[Tx, str, Record, str], _Row]] = {
     "memory": _memory_row,
     "note": _note_row,

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
+from handlers.importers.archives import is_zip
 from handlers.importers.records import (
     MAX_TEXT,
     PRIVATE,
@@ -44,7 +45,7 @@ _BATCH_CHARACTERS = 64 << 10
 _EMPTY, _LARGE = "empty", "larger than a memory may be"
 _ALREADY, _ARCHIVED, _REPEATED = "already there", "archived", "repeated"
 _WITHOUT_TEXT = {"entity", "link", "relation", PARTS, GONE}
-_WITH_ABSENT = {"memory", "memory block", GONE}
+_WITH_ABSENT = {"memory", "memory block", "note", GONE}
 _NOT_HERE, _NO_MORE, _DELETED = "not in this source", "gone at the source", "deleted there"
 _GONE_BUT_EDITED = "gone at the source, and edited here since"
 _OF_ANOTHER = "kept, since another file brought them"
@@ -65,10 +66,11 @@ class _Tally(NamedTuple):
 
 
 def run(open_: Open, source: Source, *, is_export: bool = False) -> Steps[Imported]:
-    """Run an import; of a source that `is_export`, which holds all that its program has, memories that earlier ones
-    brought and it does not hold are archived.
+    """Run an import; of a folder of files, and of a source that `is_export`, which holds all that its program has,
+    memories that earlier ones brought and it does not hold are archived.
     """
-    snapshot = Snapshot(str(source.path.resolve()), source.into, Digests()) if is_export else None
+    whole = Snapshot(str(source.path.resolve()), source.into, Digests(), is_apart=not is_export)
+    snapshot = whole if is_export or source.path.is_dir() or is_zip(source.path) else None
     with ExitStack() as stack:
         read = partial(_guarded, source, open_(source, stack), snapshot)
         total = _count(source, read)
@@ -165,7 +167,7 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
 
 def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
     is_gone = record.kind == GONE
-    if record.kind in _WITH_ABSENT and not record.details.get("may_scroll_out"):
+    if _may_be_gone(record):
         program = record.dialect, str(record.origin.get("system", ""))
         tally.programs[program] = tally.programs.get(program, False) or outcome is not True
     if outcome == KEPT or (is_gone and not outcome):
@@ -179,6 +181,12 @@ def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
     else:
         kind = UPDATED if outcome == UPDATED else _PLURALS.get(record.kind, f"{record.kind}s")
         tally.counts[kind if outcome else _ALREADY] += 1
+
+
+def _may_be_gone(record: Record) -> bool:
+    """Return whether a record tells that others of its program, which its source does not hold, are gone there."""
+    of_folder = {"entity"} if record.snapshot is not None and record.snapshot.is_apart else set[str]()
+    return record.kind in _WITH_ABSENT | of_folder and not record.details.get("may_scroll_out")
 
 
 def _screened(record: Item) -> Iterator[Item]:

@@ -130,7 +130,7 @@ def _items(root: Path, owner: Owner) -> Iterator[Item]:
                 names.append(item.name if isinstance(item, LeftOut) else item.origin["file"])
             yield item
     if is_whole:
-        details = {"root": owner.root, "files": [*dict.fromkeys(names)]}
+        details = {"root": owner.root, "is_named": owner.is_named, "files": [*dict.fromkeys(names)]}
         yield Record("scopes", PARTS, f"{SYSTEM}:", "", place=owner.name, origin={"system": SYSTEM}, details=details)
 
 

@@ -1,7 +1,7 @@
 """Takes rules of other programs into `scopes`: guidelines of a project, which is made if there is none."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE
@@ -64,16 +64,20 @@ def _deactivate_others(tx: Tx, record: Record) -> int:
 def _of_other_sections(tx: Tx, record: Record) -> list[str]:
     keys = [record._replace(key=key) for key in record.details["keys"]]
     record_ids = {number for key in keys for number in _ids(key)}
-    place = {name: record.details[name] for name in ("root", "is_named")}
-    numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record), **place)
+    numbers = tx.all("scopes.intake.of_file", str, reason=_reason(record), **_place(record))
     return [number for number in numbers if number not in record_ids]
 
 
 def _of_other_files(tx: Tx, record: Record) -> list[str]:
     root = record.details["root"]
     reasons = {f"{root}/{name}" for name in record.details["files"]}
-    rows = tx.all("scopes.intake.of_root", _OfRoot, root=root)
+    rows = tx.all("scopes.intake.of_root", _OfRoot, **_place(record))
     return [row.id for row in rows if row.reason not in reasons and (row.reason or "").startswith(f"{root}/")]
+
+
+def _place(record: Record) -> dict[str, Any]:
+    details = {name: record.details[name] for name in ("root", "is_named")}
+    return {"fold": name_key(record.place)["fold"], **details}
 
 
 def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
@@ -164,7 +168,9 @@ def _add(tx: Tx, record: Record, number: str) -> None:
 
 
 def _project(tx: Tx, record: Record) -> str:
-    """Return the project of a root, or of a chosen name; else of the name without a root, else a new project."""
+    """Return the project of a root, or of a chosen name; else of the name without a root, else a new project, which has
+    the root unless another has.
+    """
     name, root = normal_name(record.place), record.details["root"]
     name_columns = {**name_key(name), "org_id": None}
     is_named = record.details["is_named"]
@@ -176,6 +182,7 @@ def _project(tx: Tx, record: Record) -> str:
     number = stable_id("proj", name)
     if scope_exists(tx, "project", number):
         number = stable_id("proj", name, root)
-    row_columns = {"id": number, "root_path": root, "description": None, "metadata": None}
+    is_taken = tx.one("scopes.intake.project", _Project, root=root, is_named=False, name="", fold="", org_id=None)
+    row_columns = {"id": number, "root_path": None if is_taken else root, "description": None, "metadata": None}
     tx.run("scopes.import_merge.add_project", created_at=tx.now, updated_at=tx.now, **row_columns, **name_columns)
     return number

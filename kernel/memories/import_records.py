@@ -155,13 +155,15 @@ class Digests:
 
 class Snapshot(NamedTuple):
     """An export, which holds all that its program has: its path, the place chosen for its records, and the marks of the
-    records so far, which the dialects add that take them. It `is_shared` if any of them was here before.
+    records so far, which the dialects add that take them. It `is_shared` if any of them was here before. A folder of
+    files `is_apart`: it holds none of what another of its program does.
     """
 
     path: str
     into: str
     seen: Digests
     is_shared: bool = False
+    is_apart: bool = False
 
 
 class Absent(NamedTuple):
@@ -187,7 +189,7 @@ def absent_of(
     """Return those of the (key, title, seen) that are not seen; of other exports too, if this one shares some."""
     others = [(key, shown(title)) for key, title, is_seen in rows if not is_seen]
     own = history.of_reason(tx, space, [key for key, _ in others], f"from {snapshot.path}")
-    is_told = snapshot.is_shared and is_other
+    is_told = snapshot.is_shared and is_other and not snapshot.is_apart
     return [Absent(key, title, key in own) for key, title in others if is_told or key in own]
 
 

@@ -23,24 +23,30 @@ LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE e.id IN (SELECT value FROM json_each(:ids));
 
 -- name: of_file
--- The active guidelines of a file, by the reason of their version, of which the last is of an import; a folder may have
--- been imported by itself, as another project, unless the project was named.
+-- The active guidelines of a file, by the reason of their version, of which the last is of an import: of the project that
+-- was named, else of that of the root, of that of the name without a root, or of none.
 SELECT e.id
 FROM scopes_entry AS e
 INNER JOIN scopes_version AS v ON v.id = e.current_version_id
 LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE
     e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.change_reason = :reason AND v.created_by = 'import'
-    AND (:is_named OR coalesce(p.root_path, :root) = :root)
+    AND iif(
+        :is_named OR p.root_path IS NULL,
+        coalesce(p.fold, iif(:is_named, '', :fold)) = :fold,
+        p.root_path = :root
+    )
 ORDER BY e.seq;
 
 -- name: of_root
--- The active guidelines in the project of a root whose version is of an import, with the reason of that.
+-- The active guidelines in a project, as above, whose version is of an import, with the reason of that.
 SELECT e.id, v.change_reason
 FROM scopes_entry AS e
 INNER JOIN scopes_version AS v ON v.id = e.current_version_id
 INNER JOIN scopes_project AS p ON p.id = e.scope_id
-WHERE e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.created_by = 'import' AND p.root_path = :root
+WHERE
+    e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.created_by = 'import'
+    AND iif(:is_named OR p.root_path IS NULL, p.fold = :fold, p.root_path = :root)
 ORDER BY e.seq;
 
 -- name: renew

@@ -363,3 +363,138 @@ def test_tags_that_changed_in_the_source_are_updated_unless_somebody_set_others(
     kernel.store.close()
     assert both(shell, "mem0", memory("drink", "cold")) == {"already there": 1}
     assert json.loads(stored()["tags"]) == ["mine"]
+
+
+def row_of(shell: Shell, table: str) -> dict[str, Any]:
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    return next(line["row"] for line in lines if line.get("table") == table)
+
+
+FACT = {"uuid": "f", "fact": "Ann works at Acme.", "valid_at": "2024-01-01T00:00:00Z", "invalid_at": None}
+NODE = {"uuid": "n", "name": "Ann", "labels": ["Person"], "summary": "An engineer."}
+TEA = {
+    "id": "1",
+    "memory": "Tea.",
+    "categories": ["drink"],
+    "expiration_date": "2030-01-01",
+    "metadata": {"at": "five"},
+}
+PAGE = "---\ntags: [drink]\nowner: Ann\n---\nTea.\n"
+# Of each change beside the text of a memory: the kind, the source before and after, the table, and the new values.
+BESIDE_THE_TEXT: dict[str, tuple[str, Any, Any, str, dict[str, Any]]] = {
+    "a fact that ended": (
+        "graphiti",
+        {"facts": [FACT]},
+        {"facts": [{**FACT, "invalid_at": "2025-01-01T00:00:00Z"}]},
+        "brain_memory",
+        {"valid_until": "2025-01-01T00:00:00.000Z"},
+    ),
+    "the summary of a node": (
+        "graphiti",
+        {"nodes": [NODE]},
+        {"nodes": [{**NODE, "summary": "A manager."}]},
+        "brain_entity",
+        {"description": "A manager."},
+    ),
+    "a later end": (
+        "mem0",
+        [TEA],
+        [{**TEA, "expiration_date": "2031-01-01"}],
+        "brain_memory",
+        {"valid_until": "2031-01-01T00:00:00.000Z"},
+    ),
+    "no end": ("mem0", [TEA], [{**TEA, "expiration_date": None}], "brain_memory", {"valid_until": None}),
+    "no tags": ("mem0", [TEA], [{**TEA, "categories": []}], "brain_memory", {"tags": None}),
+    "a member of the metadata": (
+        "mem0",
+        [TEA],
+        [{**TEA, "metadata": {"at": "six"}}],
+        "brain_memory",
+        {"metadata": '{"at":"six","from":{"system":"mem0","id":"1","file":"a"}}'},
+    ),
+    "a value of front matter": (
+        "obsidian",
+        PAGE,
+        PAGE.replace("Ann", "Bob"),
+        "brain_note",
+        {"key_points": '["source: obsidian a.md","owner: Bob"]'},
+    ),
+    "no tags of front matter": ("obsidian", PAGE, PAGE.replace("[drink]", "[]"), "brain_note", {"tags": None}),
+}
+
+
+@pytest.mark.parametrize("title", BESIDE_THE_TEXT)
+def test_a_change_beside_the_text_is_an_update_too(title: str, shell: Shell, tmp_path: Path) -> None:
+    kind, before, after, table, values = BESIDE_THE_TEXT[title]
+
+    def source(value: Any) -> Path:
+        return text_files("s", {"a.md": value})(tmp_path) if isinstance(value, str) else json_file("a", value)(tmp_path)
+
+    both(shell, kind, source(before))
+    old = row_of(shell, table)
+    assert both(shell, kind, source(after)) == {"updated": 1}
+    new = row_of(shell, table)
+    assert {name: new[name] for name in values} == values
+    assert both(shell, kind, source(after)) == {"already there": 1}
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert row_of(shell, table) == old
+    shell.run("check")
+
+
+@pytest.mark.parametrize("kind", ["obsidian", "basic-memory", "okf", "codex", "claude-code"])
+def test_a_file_that_is_gone_or_renamed_is_out_of_force(kind: str, shell: Shell, tmp_path: Path) -> None:
+    def notes() -> list[str]:
+        return sorted(text for text in live(shell) if "bus" in text or "tram" in text)
+
+    source = changed(kind, tmp_path, "The bus.")
+    name, _ = SOURCES[kind]
+    other = source / Path(name).parent / "O.md"
+    other.write_text("The tram.\n", encoding="utf-8")
+    both(shell, kind, source)
+    other.rename(other.with_name("P.md"))
+    counts = both(shell, kind, source)
+    assert (counts["archived"], counts["notes"]) == (1, 1)
+    assert notes() == ["# Style\n\nThe bus.", "The tram."]
+    other.with_name("P.md").unlink()
+    assert both(shell, kind, source)["archived"] == 1
+    assert notes() == ["# Style\n\nThe bus."]
+    other.write_text("The tram, again.\n", encoding="utf-8")
+    assert both(shell, kind, source)["notes"] == 1
+    assert notes() == ["# Style\n\nThe bus.", "The tram, again."]
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert notes() == ["# Style\n\nThe bus."]
+    shell.run("check")
+
+
+def test_a_note_whose_file_is_gone_stays_if_it_was_edited_here(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    source = text_files("vault", {".obsidian/app.json": "{}", "A.md": "Tea.\n", "B.md": "Milk.\n"})(tmp_path)
+    shell.bring(source)
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    number = next(row["id"] for row in [row_of(shell, "brain_note")])
+    assert caller(kernel.dispatch)("update_note", db="core", id=number, content="Mine.").fault is None
+    kernel.store.close()
+    title = row_of(shell, "brain_note")["title"]
+    (source / f"{title}.md").unlink()
+    assert shell.bring(source)["remarks"] == [f"left out: 1 {title}: gone at the source, and edited here since"]
+    assert "Mine." in live(shell)
+
+
+def test_an_observation_whose_page_is_gone_is_archived_once(shell: Shell, tmp_path: Path) -> None:
+    files = {".obsidian/app.json": "{}", "A.md": "- [port] It is 80.\n", "B.md": "- [port] It is 90.\n"}
+    source = text_files("vault", files)(tmp_path)
+    both(shell, "obsidian", source)
+    (source / "A.md").unlink()
+    assert both(shell, "obsidian", source) == {"archived": 2, "already there": 4}
+    assert active(shell) == ["It is 90."]
+
+
+def test_rules_in_two_places_stay_in_both(shell: Shell, tmp_path: Path) -> None:
+    source = text_files("web", {"CLAUDE.md": "# Style\nUse tabs.\n# Tests\nRun them.\n"})(tmp_path)
+    for place in ([], ["--into", "site"], ["--into", "shop"]):
+        assert shell.bring(source, *place)["counts"] == {"guidelines": 2, "already there": 0, "left out": 0}
+    text_files("web", {"CLAUDE.md": "# Style\nUse tabs.\n"})(tmp_path)
+    for place in ([], ["--into", "site"], ["--into", "shop"]):
+        assert shell.bring(source, *place)["counts"] == {"archived": 1, "already there": 1, "left out": 0}
+    assert active(shell) == ["Use tabs."] * 3
