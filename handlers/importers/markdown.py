@@ -1,9 +1,12 @@
 """Reads Markdown files of other programs: front matter, sections, observations and links."""
 
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import msgspec
 
 from handlers.importers.records import REDACTED, SECRET, LeftOut, clean_line, list_in, without_private
 from kernel.core import yaml
@@ -30,8 +33,11 @@ _MOST_ELEMENTS = 20
 _DETAILS = "details"
 _MOST_LEAD = 100  # characters of a line that leads to the headings below it
 _FORBIDS = regex(
-    r"[\u274c\u26d4\U0001f6ab\U0001f6d1]|\b(?:never|not|don['\u2019]?t|avoid|forbidden|prohibited|banned|deprecated|"
-    r"disallowed|wrong|bad|anti-?patterns?)\b",
+    r"[\u274c\u26d4\U0001f6ab\U0001f6d1]|\u7981\u6b62|\u4e0d(?:\u8981|\u5f97|\u53ef)|\uae08\uc9c0|"
+    r"\b(?:never|not|don['\u2019]?t|avoid|forbidden|prohibited|banned|deprecated|"
+    r"disallowed|wrong|bad|anti-?patterns?|nie|niemals|nicht|verboten|jamais|interdite?s?|nunca|prohibido|proibido|"
+    r"\u043d\u0435|\u043d\u0435\u043b\u044c\u0437\u044f|\u043d\u0438\u043a\u043e\u0433\u0434\u0430|"
+    r"\u0437\u0430\u043f\u0440\u0435\u0449\u0435\u043d\u043e)\b",
     re.IGNORECASE,
 )
 _BOLD = regex(r"(\*\*|__)[^*_\n]{1,200}\1")
@@ -102,17 +108,26 @@ def screened(name: str, text: str) -> tuple[Page, list[LeftOut]]:
 def page(text: str) -> Page:
     """Return a file in its parts; front matter that is no YAML is read as lines of key and text."""
     lines = text.split("\n")
-    if lines[0].rstrip() != "---":
-        return Page({}, text)
-    close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), 0)
-    head, body = "\n".join(lines[1:close]), "\n".join(lines[close + 1 :]).lstrip("\n")
+    mark = lines[0].rstrip()
+    ends, read = _FRONT_MATTER.get(mark, ((), yaml.read))
+    close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() in ends), 0) if ends else 0
+    is_json = mark == "{"  # whose brackets are a part of it
+    head, body = "\n".join(lines[not is_json : close + is_json]), "\n".join(lines[close + 1 :]).lstrip("\n")
     if not close or len(head) > MAX_FRONT_MATTER:
         return Page({}, text, malformed=bool(close))
     try:
-        values = yaml.read(head, _MAX_NODES, _MAX_DEPTH)
-    except ValueError:
-        return Page(_loose(lines[1:close]), body, malformed=True)
+        values = read(head, _MAX_NODES, _MAX_DEPTH)
+    except (ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return Page({}, text) if is_json else Page(_loose(lines[1:close]), body, malformed=True)
     return Page(values, body) if isinstance(values, dict) else Page({}, text if values else body)
+
+
+def _json(text: str, *_: int) -> Any:
+    return msgspec.json.decode(text)
+
+
+def _toml(text: str, *_: int) -> Any:
+    return _json(msgspec.json.encode(tomllib.loads(text)).decode())  # with times as texts
 
 
 def _loose(lines: list[str]) -> dict[str, Any]:
@@ -374,6 +389,14 @@ def _shown_lines(text: str, *, quoted: bool = False) -> Iterator[tuple[str, str]
             if match and not end:
                 parts.append((match[0], "`" * len(match[0]) if match[1] else match[0]))
         yield "".join(plain for plain, _ in parts), "".join(shown_text for _, shown_text in parts)
+
+
+# The ends of front matter and its reader, by its first line: YAML, the TOML and JSON of makers of web sites.
+_FRONT_MATTER: Mapping[str, tuple[tuple[str, ...], Callable[[str, int, int], Any]]] = {
+    "---": (("---", "..."), yaml.read),
+    "+++": (("+++",), _toml),
+    "{": (("}",), _json),
+}
 
 
 def plain_lines(text: str) -> list[str]:

@@ -391,7 +391,11 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
     row = element.row
     if "memory_id" in row and "new_memory" in row:  # of its history: the last event of a memory is its state
         row = {**row, "id": row["memory_id"], "memory": row.get("new_memory") or row.get("old_memory")}
-    if any(name in row for name in _MEM0_TEXTS) or is_deleted(row):
+    if row and all(isinstance(part, dict) for part in row.values()):  # memories by their ids
+        for number, part in row.items():
+            inner = Element("", {"id": number, **mapping_in(part)}, f"{element.place}, {number}")
+            yield from _mem0_items(inner, name)
+    elif any(name in row for name in _MEM0_TEXTS) or is_deleted(row):
         yield _unless_deleted(row, _mem0_memory(row, name))
     else:
         yield LeftOut(_NO_TEXT, element.place, is_damage=True)

@@ -32,6 +32,9 @@ class _Earlier(NamedTuple):
     id: int
     metadata: str
     hash: str
+    kind: str | None
+    summary: str
+    tags: str
 
 
 class _Imported(NamedTuple):
@@ -62,7 +65,10 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
     new = [number not in present and key not in deleted_keys for number, key in enumerate(keys)]
     earlier = _earlier(tx, records, new)
-    outcomes = [new[at] and _outcome(record, earlier.get(at)) for at, record in enumerate(records)]
+    outcomes = [
+        _outcome(record, _row(tx, record), earlier[at]) if at in earlier else new[at]
+        for at, record in enumerate(records)
+    ]
     if not tx.readonly:
         writer = (memories.SPACE, *tx.writer[1:])
         for at, record in enumerate(records):
@@ -76,23 +82,26 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
 
 
 def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
-    """Return the memories that are an earlier or later version of a record, by its number."""
-    numbers = [at for at, record in enumerate(records) if new[at] and record.details.get("has_own_id")]
+    """Return the memories that are an earlier or later version of a record, or have its text, by its number."""
+    numbers = [at for at, record in enumerate(records) if record.details.get("has_own_id")]
     rows = [(_session(tx, records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
     earlier: dict[int, _Earlier] = {}
     for memory in tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else ():
-        record = records[numbers[memory.number]]
+        at = numbers[memory.number]
+        record = records[at]
         # The position of a message is that of another one, if the source has lost earlier messages.
         mark = hash((_session(tx, record), memory.hash))
-        if record.snapshot is None or mark not in record.snapshot.seen:
-            earlier[numbers[memory.number]] = memory
+        is_free = new[at] and (record.snapshot is None or mark not in record.snapshot.seen)
+        if memory.hash == memories.content_hash(record.text) or (is_free and at not in earlier):
+            earlier[at] = memory
     return earlier
 
 
-def _outcome(record: Record, earlier: _Earlier | None) -> bool | str:
-    """Return whether a record is new: UPDATED for a later version of a memory, False for an earlier version."""
-    if earlier is None:
-        return True
+def _outcome(record: Record, row: memories.MemoryRow, earlier: _Earlier) -> bool | str:
+    """Return UPDATED for a later version of a memory, False for an earlier version and for the same."""
+    is_same_text = earlier.hash == memories.content_hash(record.text)
+    if is_same_text and (row.kind, row.summary, row.tags) == (earlier.kind, earlier.summary, earlier.tags):
+        return False
     known_update = stored_object(earlier.metadata).get("from", {}).get("updated", "")
     return UPDATED if not record.updated_at or record.updated_at >= known_update else False
 

@@ -21,6 +21,7 @@ MAX_TEXT_BYTES = 16 << 20  # of a document that is written as a text
 MAX_ITEMS = 10_000_000
 MAX_PARTS = 1_000_000  # brackets and commas of one row: each value is many times as large in memory as here
 _CHUNK_BYTES = 1 << 18
+_MOST_ROW_BYTES = 4 << 20  # of an object that may be a row; the longest text that is a memory fits
 _HEAD_BYTES = 1 << 20
 _MOST_WASTED = 4  # times the bytes read, in which rows were looked for in vain
 _BLANKS = b" \t\r\n\xef\xbb\xbf"
@@ -267,7 +268,7 @@ class _Reader:
     def _object(self, members: Collection[str], place: str) -> Iterator[Element | LeftOut]:
         """Yield an object as a row, or the rows of its lists, if it is a document or too large to look at."""
         try:
-            while not (end := self._end()) and (self._is_line or len(self._data) - self._at < _CHUNK_BYTES):
+            while not (end := self._end()) and not self._is_large(members):
                 if not self._more():
                     self._wasted += len(self._data) - self._at
                     raise _Damaged(_CUT_OFF)
@@ -286,6 +287,12 @@ class _Reader:
             self._beginning = self._beginning or _beginning(self._data, self._at)
             self._at = end
             yield item
+
+    def _is_large(self, members: Collection[str]) -> bool:
+        """Return whether more of the object here is at hand than is looked at, before it is read by its members."""
+        size = 0 if self._is_line else len(self._data) - self._at
+        most = _CHUNK_BYTES if _is_like_document(self._data, self._at, members) else _MOST_ROW_BYTES
+        return size >= most
 
     def _members(self, members: Collection[str]) -> Iterator[Element | LeftOut]:
         """Yield the rows of the lists that are members of the object here, and its other members."""

@@ -31,10 +31,9 @@ INNER JOIN scopes_version AS v ON v.id = e.current_version_id
 LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE
     e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.change_reason = :reason AND v.created_by = 'import'
-    AND iif(
-        :is_named OR p.root_path IS NULL,
-        coalesce(p.fold, iif(:is_named, '', :fold)) = :fold,
-        p.root_path = :root
+    AND (
+        p.fold = :fold AND (:is_named OR p.root_path IS NULL)
+        OR NOT :is_named AND (p.id IS NULL OR p.root_path = :root)
     )
 ORDER BY e.seq;
 
@@ -46,7 +45,7 @@ INNER JOIN scopes_version AS v ON v.id = e.current_version_id
 INNER JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE
     e.kind = 'guideline' AND e.deactivated_at IS NULL AND v.created_by = 'import'
-    AND iif(:is_named OR p.root_path IS NULL, p.fold = :fold, p.root_path = :root)
+    AND (p.fold = :fold AND (:is_named OR p.root_path IS NULL) OR NOT :is_named AND p.root_path = :root)
 ORDER BY e.seq;
 
 -- name: renew

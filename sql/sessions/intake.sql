@@ -20,7 +20,7 @@ ORDER BY id;
 
 -- name: of_origin
 -- The memories of which the metadata hold this part, which names an origin.
-SELECT 0, id, metadata, hash
+SELECT 0, id, metadata, hash, kind, summary, tags
 FROM sessions_memory
 WHERE instr(metadata, :part) > 0
 ORDER BY id;
@@ -28,7 +28,7 @@ ORDER BY id;
 -- name: same_origin
 -- Rows are (session, time, a part of the metadata that names the origin); an empty time is any. Returns the numbers of
 -- the rows, and the memories of those origins.
-SELECT r.key, m.id, m.metadata, m.hash
+SELECT r.key, m.id, m.metadata, m.hash, m.kind, m.summary, m.tags
 FROM jsonb_each(:rows) AS r
 JOIN sessions_memory AS m ON m.session_id = r.value ->> 0
     AND m.created_at BETWEEN r.value ->> 1 AND coalesce(nullif(r.value ->> 1, ''), '~')

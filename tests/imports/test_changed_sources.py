@@ -380,6 +380,8 @@ TEA = {
     "metadata": {"at": "five"},
 }
 PAGE = "---\ntags: [drink]\nowner: Ann\n---\nTea.\n"
+CHAT = {**ROWS["chatgpt"][0], "title": "Tea", "create_time": 1.6e9, "update_time": 1.7e9}
+PORT = {"sync_id": "o", "type": "fact", "title": "Port", "content": "It is 80.", "topic_key": "net", "project": "web"}
 # Of each change beside the text of a memory: the kind, the source before and after, the table, and the new values.
 BESIDE_THE_TEXT: dict[str, tuple[str, Any, Any, str, dict[str, Any]]] = {
     "a fact that ended": (
@@ -395,6 +397,20 @@ BESIDE_THE_TEXT: dict[str, tuple[str, Any, Any, str, dict[str, Any]]] = {
         {"nodes": [{**NODE, "summary": "A manager."}]},
         "brain_entity",
         {"description": "A manager."},
+    ),
+    "the title of a conversation": (
+        "chatgpt",
+        [CHAT],
+        [{**CHAT, "title": "Green tea", "update_time": 1.8e9}],
+        "sessions_memory",
+        {"summary": "Green tea"},
+    ),
+    "the project of an observation": (
+        "engram",
+        {"observations": [PORT]},
+        {"observations": [{**PORT, "project": "api", "type": "decision"}]},
+        "sessions_memory",
+        {"tags": "net, api", "kind": "decision"},
     ),
     "a later end": (
         "mem0",

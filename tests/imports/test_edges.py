@@ -20,6 +20,7 @@ from kernel.operations import okf_export, portable_import
 from kernel.server import app
 from kernel.store import long_work
 from tests.imports.harness import Shell
+from tests.imports.sources import json_file
 
 
 def folder(root: Path, **files: str) -> Path:
@@ -130,6 +131,26 @@ def test_a_row_of_many_values_is_refused_before_it_fills_the_memory(
     (tmp_path / "wide.json").write_bytes(b'[{"id": "1", "memory": "x", "metadata": {"a": [' + b"1," * 1001)
     with pytest.raises(Fault, match=r"near byte 1: has more than 64 MB or 1,000 values\."):
         shell.run("import", "mem0", str(tmp_path / "wide.json"))
+
+
+@pytest.mark.parametrize("form", [lambda row: [row], lambda row: row, lambda row: {**row, "metadata": [1] * 9000}])
+def test_a_long_text_is_one_memory_in_each_form(form: Callable[[Any], Any], shell: Shell, tmp_path: Path) -> None:
+    text = "The bus leaves. " * 40_000
+    row = form({"id": "1", "memory": text, "user_id": "ann"})
+    assert shell.bring(json_file("long.json", row)(tmp_path))["counts"]["memories"] == 1
+    longer = json.dumps({"id": "2", "memory": text * 2})
+    (tmp_path / "lines.jsonl").write_text(f'{longer}\n{{"id": "3", "memory": "Tea."}}\n')
+    done = shell.bring(tmp_path / "lines.jsonl")
+    assert (done["counts"]["memories"], done["remarks"][0]) == (1, "left out: 1 2: larger than a memory may be")
+
+
+def test_memories_by_their_ids_are_memories(shell: Shell, tmp_path: Path) -> None:
+    rows = {"m1": {"memory": "Tea.", "user_id": "ann"}, "m2": {"memory": "Milk."}, "m3": {"other": 1}}
+    done = shell.bring(json_file("by-id.json", rows)(tmp_path))
+    assert done["counts"] == {"memories": 2, "already there": 0, "left out": 1}
+    assert done["remarks"] == ["left out: 1 line 1, m3: has none of memory, text, data, content"]
+    ids = shell.bring(json_file("list.json", [{"id": "m1", "memory": "Tea."}])(tmp_path))["counts"]
+    assert ids["already there"] + ids.get("updated", 0) == 1
 
 
 def test_a_line_of_a_million_blanks_is_read_at_once(shell: Shell, tmp_path: Path) -> None:
@@ -406,6 +427,10 @@ def test_rules_keep_the_headings_above_them(shell: Shell, tmp_path: Path, capsys
         assert f"\n- {line}" in printed
 
 
+FORBIDDEN = ("Das ist verboten", "C'est interdit", "Nunca en producci\u00f3n", "\u4e0d\u8981\u8fd9\u6837\u505a")
+FORBIDDEN += ("\u042d\u0442\u043e \u0437\u0430\u043f\u0440\u0435\u0449\u0435\u043d\u043e",)  # Russian
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -428,6 +453,7 @@ def test_rules_keep_the_headings_above_them(shell: Shell, tmp_path: Path, capsys
         ("# Rules\n\u274c Off limits\n\n## A\npush\n# B\nrun\n", ["Rules > \u274c Off limits > A", "B"]),
         ("# Rules\nAll of this is forbidden.\n\n## A\npush\n", ["Rules > All of this is forbidden. > A"]),
         ("# Rules\nThese hold for all.\n\n## A\npush\n", ["Rules > A"]),
+        *((f"# R\n{line}\n\n## A\npush\n", [f"R > {line} > A"]) for line in FORBIDDEN),
         ("# Never\r\r## A\rpush\r", ["Never > A"]),
         ("<br>\n<div>\n\n## A\npush\n</div>\n", ["A"]),
         ("---\ntitle: Never do\n---\n## A\npush\n", ["Never do > A"]),

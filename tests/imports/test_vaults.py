@@ -142,6 +142,32 @@ def test_tags_of_a_vault_are_kept(page: str, tags: list[str], shell: Shell, tmp_
 
 
 @pytest.mark.parametrize(
+    ("page", "title", "tags", "points"),
+    [
+        ('+++\ntitle = "Tea"\ntags = ["a", "b"]\nat = 2024-01-02\n+++\nBody.\n', "Tea", ["a", "b"], ["at: 2024-01-02"]),
+        ('+++\ntitle = "Tea"\n[more]\nn = 1\n+++\nBody.\n', "Tea", None, ['more: {"n":1}']),
+        ('{\n"title": "Tea",\n"tags": ["a"]\n}\n\nBody.\n', "Tea", ["a"], []),
+        ("+++\ntitle: Tea\n+++\nBody.\n", "Tea", None, []),
+    ],
+)
+def test_front_matter_may_be_toml_or_json(
+    page: str, title: str, tags: list[str] | None, points: list[str], shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring(text_files("vault", {**OBSIDIAN, "N.md": page})(tmp_path))
+    (note,) = rows(shell, "brain_note")
+    assert (note["title"], note["content"]) == (title, "Body.")
+    assert json.loads(note["tags"] or "null") == tags
+    assert json.loads(note["key_points"])[1:] == points
+
+
+@pytest.mark.parametrize("page", ["{\nint x;\n}\nBody.", "+++\nBody.", "{\nBody.", "++++\na = 1\n++++"])
+def test_lines_that_are_no_front_matter_are_text(page: str, shell: Shell, tmp_path: Path) -> None:
+    shell.bring(text_files("vault", {**OBSIDIAN, "N.md": page})(tmp_path))
+    (note,) = rows(shell, "brain_note")
+    assert (note["title"], note["content"]) == ("N", page)
+
+
+@pytest.mark.parametrize(
     ("line", "point"),
     [
         ("created: 05/03/2024", "created: 05/03/2024"),
