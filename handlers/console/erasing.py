@@ -78,7 +78,8 @@ async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable
     """
     if not request.about.strip():
         raise Fault("invalid", "about: is empty.")
-    asking = {"query": request.about, "limit": _MOST, "detail": "text", "max_tokens": 100_000, "expired": True}
+    asking = {"query": request.about, "limit": _MOST, "detail": "text", "max_tokens": 100_000}
+    asking |= {"expired": True, "quarantined": True}
     hits = (await ask_recall(dispatch, visit, asking, _Page)).memories
     is_about = _about(request.about, [hit.text for hit in hits])
     about = [hit for hit in hits if is_about(hit)]

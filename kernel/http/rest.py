@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from kernel.calls.arguments import UNREADABLE
+from kernel.calls.arguments import UNREADABLE, nearest_name
 from kernel.calls.dispatch import (
     IDEMPOTENCY_KEY,
     NOT_CANCELLABLE,
@@ -55,8 +55,15 @@ def _drop(*_emitted: object) -> None:
 NO_INTERACTION = Interaction({}, None, {}, _drop, _drop)
 
 
-_NO_TOOL = error_response(404, "not_found", "Unknown tool, GET /tools lists the tools.")
+_MAX_NAME_SHOWN = 128  # characters, as of MCP
 _WRONG_METHOD = error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
+
+
+def _no_tool(name: str, names: Sequence[str]) -> HttpResponse:
+    near = nearest_name(name, names)
+    asked = f": {name[:_MAX_NAME_SHOWN]}" if name else ""
+    meant = f", did you mean {near}?" if near else "." if name else ","
+    return error_response(404, "not_found", f"Unknown tool{asked}{meant} GET /tools lists the tools.")
 
 
 class ToolRoutes:
@@ -79,9 +86,10 @@ class ToolRoutes:
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
         caller = self._access.auth.caller(headers)
-        entry = self._dispatch.tools.get(scope["path"].partition(_PREFIX)[2])
+        name = scope["path"].partition(_PREFIX)[2]
+        entry = self._dispatch.tools.get(name)
         if entry is None:
-            return _NO_TOOL
+            return _no_tool(name, [*self._dispatch.tools])
         if scope["method"] != "POST":
             return _WRONG_METHOD
         body = await read_arguments(headers, receive, self._limits)

@@ -198,10 +198,19 @@ def test_invalid_arguments_are_worded_by_the_dialect(send: Send, body: bytes, me
     assert send("POST", "/tools/say", content=body, headers={"content-type": JSON}) == expected
 
 
-@pytest.mark.parametrize("path", ["/tools/nothing", "/tools/", "/tools/say/more", "/tools/Say"])
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/tools/nothing", ": nothing."),
+        ("/tools/", ","),
+        ("/tools/say/more", ": say/more, did you mean say?"),
+        ("/tools/Say", ": Say, did you mean say?"),
+        ("/tools/" + "x" * 900, f": {'x' * 128}."),
+    ],
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_unknown_tool_is_a_404(send: Send, method: str, path: str) -> None:
-    assert send(method, path) == refused(404, "not_found", "Unknown tool, GET /tools lists the tools.")
+def test_unknown_tool_is_a_404(send: Send, method: str, path: str, said: str) -> None:
+    assert send(method, path) == refused(404, "not_found", f"Unknown tool{said} GET /tools lists the tools.")
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
