@@ -16,6 +16,7 @@ from kernel.security.rules.secrets import redact
 MAX_FRONT_MATTER = 64 << 10  # characters
 _MAX_NODES = 2000
 _MAX_DEPTH = 50
+_MAX_DOTS = 200  # in a line of TOML, whose reader copies a key once for each dot in it
 _MOST_NAMED = 100  # characters of a heading in a remark
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
@@ -127,6 +128,8 @@ def _json(text: str, *_: int) -> Any:
 
 
 def _toml(text: str, *_: int) -> Any:
+    if any(line.count(".") > _MAX_DOTS for line in text.split("\n")):
+        raise ValueError("has a key of too many parts")
     return _json(msgspec.json.encode(tomllib.loads(text)).decode())  # with times as texts
 
 

@@ -90,6 +90,7 @@ WORK: Mapping[str, Callable[[str], object]] = {
     "Markdown sections": lambda given: [(one, *markdown.observations(one.text)) for one in markdown.sections(given)],
     "Markdown links": markdown.links,
     "a Markdown page": lambda given: (markdown.page(given), markdown.first_heading(given), markdown.plain_lines(given)),
+    "a page with TOML": lambda given: markdown.page(f"+++\n{given[16:]}a = 1\n+++\n"),
     "a span": markdown.span,
     "JSON rows": lambda given: [*json_rows.rows(io.BytesIO(given.encode()))],
     "JSON rows of a document": lambda given: [
