@@ -37,6 +37,7 @@ from kernel.store.transaction import Tx
 
 _MOST = 100  # memories looked at
 _SHOWN_CHARS = 100
+_MOST_WORDS = 16  # that are looked for in the texts of deleted memories
 _LEAST_WORDS = 3  # of a text that may name more than a subject
 _PART = regex(r"[^\W_]+")
 _NO_FILE = "To erase rewrites the database file, and these memories are in PostgreSQL: forget them there."
@@ -71,7 +72,8 @@ class _Page(Struct):
 
 
 async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable:
-    """Return the memories about a text: those that hold each of its words, and the strong hits of a recall.
+    """Return the memories about a text: those that hold each of its words, and the strong hits of a recall; to an admin
+    also deleted ones.
 
     An identifier in the text is asked of every memory. Without one, if a memory holds all of three words or more, a
     strong hit must hold the names of the text and most of its words.
@@ -83,7 +85,20 @@ async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable
     hits = (await ask_recall(dispatch, visit, asking, _Page)).memories
     is_about = _about(request.about, [hit.text for hit in hits])
     about = [hit for hit in hits if is_about(hit)]
+    about += filter(is_about, await _deleted_about(dispatch, visit, request.about))
     return Erasable([Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], len(hits) - len(about))
+
+
+async def _deleted_about(dispatch: Dispatch, visit: Visit, about: str) -> list[_Hit]:
+    """Return memories that are gone, of which the history has the texts; a key that is held to places sees none."""
+    grant = visit.caller.grant
+    if grant.permission < Permission.admin or grant.reach is not None:
+        return []
+    words = about.lower().split()[:_MOST_WORDS]
+    hits = await read(
+        dispatch, visit, lambda tx: tx.all("kernel.console.deleted_about", _Hit, words=words, limit=_MOST)
+    )
+    return [hit for hit in hits if grant.allows_dialect(Place(*hit.id.split("/", 1)).dialect)]
 
 
 def _about(asked: str, texts: Sequence[str]) -> Callable[[_Hit], bool]:

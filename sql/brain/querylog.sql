@@ -49,4 +49,4 @@ DELETE FROM brain_query WHERE created_at < :before;
 
 -- name: erase
 -- Deletes the queries that found a memory.
-DELETE FROM brain_query WHERE result_ids LIKE '%"' || :id || '"%';
+DELETE FROM brain_query WHERE instr(result_ids, '"' || :id || '"') > 0;

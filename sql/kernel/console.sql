@@ -267,3 +267,15 @@ WHERE
     AND EXISTS (SELECT 1 FROM json_each(a.targets) AS t WHERE t.value ->> 0 = :space AND t.value ->> 1 = :key)
 ORDER BY a.id DESC
 LIMIT :limit;
+
+-- name: deleted_about
+-- The memories that were deleted, last deleted first, whose last text holds every word, in lower case.
+SELECT h.space || '/' || h.key, h.before
+FROM history AS h
+WHERE
+    h.before IS NOT NULL AND h.after IS NULL
+    AND NOT EXISTS (SELECT 1 FROM json_each(:words) AS w WHERE instr(lower(h.before), w.value) = 0)
+    AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.space = h.space AND l.key = h.key AND l.id > h.id)
+    AND NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.space = h.space AND d.key = h.key)
+ORDER BY h.id DESC
+LIMIT :limit;

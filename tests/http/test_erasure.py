@@ -242,6 +242,16 @@ def test_a_memory_kept_apart_as_poison_is_among_those_to_erase(tmp_path: Path) -
     assert json.loads(answer.body) == {"memories": [found], "others": 0}
 
 
+def test_what_was_forgotten_before_is_among_what_an_admin_erases(keyed: Keyed) -> None:
+    keyed.command("forget", "admin", id=keyed.ids["paths"])
+    about = {"about": "secret paths keyword"}
+    of_admin, of_writer = (keyed.command("erasable", scope, **about)[1] for scope in ("admin", "write"))
+    gone = {"id": keyed.ids["paths"], "text": text_of("paths"), "lock": ""}
+    assert gone in of_admin["memories"]
+    assert gone not in of_writer["memories"]
+    assert [memory for memory in of_admin["memories"] if memory != gone] == of_writer["memories"]
+
+
 def test_a_memory_that_was_forgotten_before_is_erased_by_its_id(keyed: Keyed) -> None:
     keyed.command("forget", "admin", id=keyed.ids["paths"])
     assert keyed.terminal.holding(text_of("paths"))
