@@ -85,18 +85,19 @@ async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable
     hits = (await ask_recall(dispatch, visit, asking, _Page)).memories
     is_about = _about(request.about, [hit.text for hit in hits])
     about = [hit for hit in hits if is_about(hit)]
-    about += filter(is_about, await _deleted_about(dispatch, visit, request.about))
-    return Erasable([Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], len(hits) - len(about))
+    others = len(hits) - len(about)
+    about += filter(is_about, await _deleted_about(dispatch, visit, request.about, _MOST - len(about)))
+    return Erasable([Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], others)
 
 
-async def _deleted_about(dispatch: Dispatch, visit: Visit, about: str) -> list[_Hit]:
+async def _deleted_about(dispatch: Dispatch, visit: Visit, about: str, limit: int) -> list[_Hit]:
     """Return memories that are gone, of which the history has the texts; a key that is held to places sees none."""
     grant = visit.caller.grant
     if grant.permission < Permission.admin or grant.reach is not None:
         return []
     words = about.lower().split()[:_MOST_WORDS]
     hits = await read(
-        dispatch, visit, lambda tx: tx.all("kernel.console.deleted_about", _Hit, words=words, limit=_MOST)
+        dispatch, visit, lambda tx: tx.all("kernel.console.deleted_about", _Hit, words=words, limit=limit)
     )
     return [hit for hit in hits if grant.allows_dialect(Place(*hit.id.split("/", 1)).dialect)]
 
