@@ -252,6 +252,19 @@ def test_what_was_forgotten_before_is_among_what_an_admin_erases(keyed: Keyed) -
     assert [memory for memory in of_admin["memories"] if memory != gone] == of_writer["memories"]
 
 
+def test_no_more_memories_are_shown_than_one_call_erases(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data")) as running:
+        for number in range(120):
+            running.tool("add_memory", {"path": f"{number}", "content": f"Kiln {number} of Elm Mill is cold."})
+        for number in range(60):
+            running.tool("drop_memory", {"path": f"{number}"})
+        body = json.dumps({"about": "Elm Mill kiln"}).encode()
+        answer = running.ask("POST", "/memories/erasable", body=body, headers={"content-type": "application/json"})
+    shown = json.loads(answer.body)
+    numbers = sorted(int(memory["id"].partition("/")[2]) for memory in shown["memories"])
+    assert (numbers, shown["others"]) == ([*range(20, 120)], 0)
+
+
 def test_a_memory_that_was_forgotten_before_is_erased_by_its_id(keyed: Keyed) -> None:
     keyed.command("forget", "admin", id=keyed.ids["paths"])
     assert keyed.terminal.holding(text_of("paths"))
