@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -22,7 +23,7 @@ def _process() -> str:
     return f"{os.urandom(6).hex()}-{os.getpid():x}"
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which forks no process
+if sys.platform != "win32":  # which forks no process
     os.register_at_fork(after_in_child=_process.cache_clear)
 
 
