@@ -8,11 +8,10 @@ from statistics import median
 
 from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, paired, rounds, table
-from loadtests.scenarios.peer_runner import CASES, Piped, Run, Side
+from loadtests.scenarios.peer_runner import CASES, READY, Piped, Run, Side
 from loadtests.scenarios.peer_servers import GRAPH, REFERENCE
 
 SMALL = 300
-_READY = 6000
 Runs = dict[str, dict[str, list[Run]]]
 
 
@@ -46,7 +45,7 @@ def compare(sides: Mapping[str, Side], folder: Path, sizes: Sequence[int], count
 
 
 def _work(sides: Mapping[str, Side], folder: Path, size: int, count: int, seconds: float) -> Runs:
-    ready = list(corpus.memories(_READY, size))
+    ready = list(corpus.memories(int(READY * seconds * count), size))
     with ExitStack() as stack:
         at_work = dict[str, Piped]()
         for name in (GRAPH, REFERENCE):

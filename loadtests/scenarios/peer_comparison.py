@@ -18,14 +18,13 @@ from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, quipu, rounds, shown, table
 from loadtests.scenarios import graph_comparison
 from loadtests.scenarios.lost_writes import WRITERS, Lost, killed, together
-from loadtests.scenarios.peer_runner import CASES, Listening, Piped, Run, Side, Stored, tokens
+from loadtests.scenarios.peer_runner import CASES, READY, Listening, Piped, Run, Side, Stored, tokens
 from loadtests.scenarios.peer_servers import CONTENDERS, GRAPH, QUIPU, REFERENCE, SERVICE
 from loadtests.scenarios.registry_install import Installed
 
 _OURS = (QUIPU, GRAPH)
 _PEERS = [name for name in CONTENDERS if name not in _OURS]
 _HTTP = f"{QUIPU}, HTTP"
-_READY = 6000
 _STARTS = 5
 _SHORT = ("--dialect", "paths", "--dialect", "common")
 
@@ -116,7 +115,7 @@ def _start(side: Side, data: Path, *more: str) -> Start:
 
 
 def _work(sides: Mapping[str, Side], copies: Mapping[str, Path], size: int, count: int, seconds: float) -> Worked:
-    ready = list(corpus.memories(_READY, size))
+    ready = list(corpus.memories(int(READY * seconds * count), size))
     with ExitStack() as stack:
         at_work: dict[str, Piped | Listening] = {}
         for name, side in sides.items():

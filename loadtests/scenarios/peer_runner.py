@@ -17,6 +17,7 @@ from loadtests.scenarios.peer_servers import CONTENDERS, IN_FLIGHT, word
 from loadtests.scenarios.registry_install import Installed
 
 CASES = ("search", f"search x{IN_FLIGHT}", "store", f"store x{IN_FLIGHT}")
+READY = 2500  # memories prepared for each second of a round, more than a side stores in it, alone and 16 at once
 _BYTES_PER_TOKEN = 4
 
 
