@@ -184,7 +184,7 @@ def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
 
 
 def _may_be_gone(record: Record) -> bool:
-    """Return whether a record tells that others of its program, which its source does not hold, are gone there."""
+    """Return whether a record shows that others of its program, which its source does not hold, are gone there."""
     of_folder = {"entity"} if record.snapshot is not None and record.snapshot.is_apart else set[str]()
     return record.kind in _WITH_ABSENT | of_folder and not record.details.get("may_scroll_out")
 

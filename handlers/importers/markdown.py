@@ -16,7 +16,7 @@ from kernel.security.rules.secrets import redact
 MAX_FRONT_MATTER = 64 << 10  # characters
 _MAX_NODES = 2000
 _MAX_DEPTH = 50
-_MAX_DOTS = 200  # in a line of TOML, whose reader copies a key once for each dot in it
+_MAX_DOTS = 200  # in a line of TOML: the reader copies a key once for each dot in it
 _MOST_NAMED = 100  # characters of a heading in a remark
 _FENCE = regex(r"[ ]{0,3}(`{3,}|~{3,})")
 _HEADING = regex(r"[ ]{0,3}(#{1,6})[ \t]+(\S.*)")
@@ -112,7 +112,7 @@ def page(text: str) -> Page:
     mark = lines[0].rstrip()
     ends, read = _FRONT_MATTER.get(mark, ((), yaml.read))
     close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() in ends), 0) if ends else 0
-    is_json = mark == "{"  # whose brackets are a part of it
+    is_json = mark == "{"  # with its brackets
     head, body = "\n".join(lines[not is_json : close + is_json]), "\n".join(lines[close + 1 :]).lstrip("\n")
     if not close or len(head) > MAX_FRONT_MATTER:
         return Page({}, text, malformed=bool(close))

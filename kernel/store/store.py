@@ -197,7 +197,7 @@ class Pools:
         self._most_memory = most_memory
         self._connected: OrderedDict[Store, None] = OrderedDict()  # the one used last is the last
         self._without_pages: OrderedDict[Store, None] = OrderedDict()
-        self._last: Store | None = None  # whose place is the last, as long as nothing is taken out
+        self._last: Store | None = None  # the last of them, as long as nothing is taken out
         self._lock = threading.Lock()
 
     def begin_all(self) -> None:
