@@ -37,7 +37,8 @@ _INSTRUCTION = regex(
     r"|(?<![^.!?:;\n] )(?<!\S)(?:please )?(?:always|never|don'?t ever|do not ever) "
     r"(?!(?:i|we|he|she|they|it|the|been|had|was|here|there)\b)"
 )
-_INSTRUCTION_STEP, _LONGEST_INSTRUCTION = 1024, 64  # characters; more than an instruction has with what follows it
+# Characters searched around a part, which is repeated all over some texts, and more than an instruction has around it.
+_BEFORE_PART, _AFTER_PART, _INSTRUCTION_LENGTH = 24, 168, 40
 _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not measured
 _MAX_QUERY_PARTS = 2000  # of names in a query; not measured
 _MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
@@ -118,18 +119,19 @@ def _completed(text: str, beside: str) -> str:
 def is_instruction(text: str) -> bool:
     """Return whether a text says how to answer or to work from now on, in English."""
     folded = text.lower()
-    return any(_begins_in(folded, at) for at in range(0, len(folded), _INSTRUCTION_STEP))
+    windows = (
+        (max(0, at - _BEFORE_PART), at + _AFTER_PART) for part in _INSTRUCTION_PARTS for at in _places(folded, part)
+    )
+    matches = (_INSTRUCTION.search(folded, *window) for window in windows)
+    # Once more, with the words behind the window.
+    return any(match is not None and _INSTRUCTION.match(folded, match.start()) for match in matches)
 
 
-def _begins_in(text: str, at: int) -> bool:
-    """Return whether an instruction begins in a step of a text: while all of a long text is searched, no other thread
-    runs.
-    """
-    end = at + _INSTRUCTION_STEP + _LONGEST_INSTRUCTION
-    if not any(map(text[at:end].__contains__, _INSTRUCTION_PARTS)):
-        return False
-    match = _INSTRUCTION.search(text, at, end)
-    return match is not None and match.start() < at + _INSTRUCTION_STEP
+def _places(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + _AFTER_PART - _INSTRUCTION_LENGTH)
 
 
 def name_parts(text: str) -> Iterator[str]:
