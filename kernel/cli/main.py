@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel.cli import commands, output
+from kernel.cli import commands, local_client, output
 from kernel.cli.commands import parser
 from kernel.cli.environment import unknown_variables
 from kernel.core import config
@@ -22,14 +22,21 @@ _OPTIONS = (
     *("data", "host", "port", "open", "tenant", "workers", "store", "read_store"),
     *("backup_to", "backup_every", "backup_keep", "follow"),
 )
+_OF_A_SERVER = {"doctor", "expose", "health", "hook", "setup", "ui"}  # commands that look for it, or name its address
 _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def config_of(arguments: argparse.Namespace) -> config.Config:
-    """Return the configuration; options take precedence over the environment."""
+    """Return the configuration; options take precedence over the environment. An address that neither names is that of
+    the server that runs on the data directory.
+    """
     base = config.from_mapping(os.environ)
     options = {name: getattr(arguments, name, None) for name in _OPTIONS}
     base = base._replace(**{name: value for name, value in options.items() if value is not None})
+    named = options["host"] or options["port"] is not None or not os.environ.keys().isdisjoint(("HOST", "PORT"))
+    if getattr(arguments, "command", "") in _OF_A_SERVER and not (named or base.store):
+        host, port, _ = local_client.find(str(base.data)) or (base.host, base.port, "")
+        base = base._replace(host=host, port=port)
     if os.access(base.data / "expose.json", os.F_OK) and not getattr(arguments, "off", False):
         from kernel.core import exposure  # imported only where it is used, for a quick start
 

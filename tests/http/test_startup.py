@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from kernel.core.config import Config
+from kernel.core.config import VERSION, Config
 from kernel.core.limits import Limits
 from kernel.server import server as serve
 from kernel.server.app import open_kernel
 from kernel.server.asgi import Application
-from tests.reliability.server_process import ROOT, free_port, until
+from tests.reliability.server_process import ROOT, free_port, serving, until
 
 ASKED = json.dumps({"path": "absent"}).encode()
 
@@ -162,3 +163,25 @@ def test_first_calls_of_many_callers_are_all_answered(tmp_path: Path) -> None:
     server.communicate(timeout=60)
 
     assert answers == [404] * 8
+
+
+def test_commands_find_the_server_of_the_data_directory_on_any_port(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    environment = {name: value for name, value in os.environ.items() if name not in {"HOST", "PORT"}}
+    environment["QUIPU_DATA"] = str(data)
+
+    def ran(*words: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "kernel", *words]
+        process = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return process.returncode, process.stdout
+
+    def of_server(*words: str) -> list[str]:
+        findings = map(json.loads, ran("doctor", "--json", *words)[1].splitlines())
+        return [f"{found['grade']} {found['detail']}" for found in findings if found["subject"] == "server"]
+
+    with serving(data) as server:
+        assert ran("health") == (0, "")
+        assert of_server() == [f"ok Quipu {VERSION} listens on 127.0.0.1:{server.port}"]
+        other = free_port()
+        assert of_server("--port", str(other)) == [f"hint nothing listens on 127.0.0.1:{other}"]
+        assert f"http://127.0.0.1:{server.port}/mcp" in ran("setup", "--client", "cursor", "--print")[1]
