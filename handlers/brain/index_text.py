@@ -13,6 +13,7 @@ from kernel.store.transaction import Tx
 
 ACTIVE = "active"
 ARCHIVED = "archived"
+_DEFAULTS = {"importance": 3, "memory_type": "permanent", "confidence": 1.0}
 _SCOPES = {"ent": "entity", "note": "note", "res": "resource", "lnk": ""}
 
 
@@ -42,13 +43,21 @@ def join_sentences(*parts: str | None) -> str:
 def memory_source(space: str, row: Memory) -> IndexSource:
     """Return an active memory: its content is embedded; category and tags are full-text only."""
     words = full_text_words(row.category, row.tags)
-    return IndexSource(space, row.id, "memory", row.content, words, Concept(tags=decode_words(row.tags)))
+    times = ("valid_from", "valid_until")
+    fields = _fields(row, "category", "subcategory", *_DEFAULTS, *times, "project_id", "metadata")
+    return IndexSource(space, row.id, "memory", row.content, words, Concept(tags=decode_words(row.tags), fields=fields))
+
+
+def _fields(row: Memory | Entity | Note | Resource, *names: str) -> dict[str, object]:
+    """Return the columns of these names, but for the values that a row has by default."""
+    return {name: value for name in names if (value := getattr(row, name)) != _DEFAULTS.get(name)}
 
 
 def entity_source(space: str, row: Entity) -> IndexSource:
     """Return an active entity: name and description are embedded; type, tags and aliases are full-text only."""
     words = full_text_words(row.type, row.tags, row.aliases)
-    concept = Concept(row.name, body=row.description or "", tags=decode_words(row.tags))
+    fields = {"entity_type": row.type, "aliases": decode_words(row.aliases), **_fields(row, "subtype", "metadata")}
+    concept = Concept(row.name, body=row.description or "", tags=decode_words(row.tags), fields=fields)
     return IndexSource(space, row.id, "entity", join_sentences(row.name, row.description), words, concept)
 
 
@@ -56,9 +65,9 @@ def note_source(space: str, row: Note) -> IndexSource:
     """Return a note: see `note_text`; key points and tags are full-text only."""
     points, tags = decode_words(row.key_points), decode_words(row.tags)
     text, words = note_text(row.title, row.summary, row.content), full_text_words("", row.key_points, row.tags)
-    return IndexSource(
-        space, row.id, "note", text, words, Concept(row.title, row.summary or "", row.content, tags, points)
-    )
+    fields = _fields(row, "note_type", "category", "project_id")
+    concept = Concept(row.title, row.summary or "", row.content, tags, points, fields)
+    return IndexSource(space, row.id, "note", text, words, concept)
 
 
 def resource_source(space: str, row: Resource) -> IndexSource:
@@ -66,7 +75,8 @@ def resource_source(space: str, row: Resource) -> IndexSource:
     takeaways, tags = decode_words(row.key_takeaways), decode_words(row.tags)
     text = resource_text(row.title, row.description, row.notes, takeaways, row.url)
     body = "\n".join(part for part in (row.notes, *takeaways, row.url) if part)
-    concept = Concept(row.title, row.description or "", body, tags)
+    fields = _fields(row, "resource_type", "category", "quality_rating", "domain", "project_id")
+    concept = Concept(row.title, row.description or "", body, tags, fields=fields)
     return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags), concept)
 
 

@@ -40,6 +40,7 @@ _TAG_KEYS = ("tags", "tag", "Tags")
 _OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name", "key_points"}
 _TEXTS, _TIMES = {"title", "type", "permalink", "description", "name"}, {"created", "modified"}
 _OF_QUIPU = {"generated", "sources", "tool", "scope"}  # the source of a page of an export, no text of it
+_COLUMNS = {"category", "note_type"}  # of a page of an export
 _HEAD_BYTES = 4096
 _VERSION = "okf_version:"
 _NO_PAGE = "is no Markdown file"
@@ -135,24 +136,26 @@ def note_items(system: str, file: TextFile | LeftOut, vault: Vault) -> Iterator[
     yield from secrets
     title = title_of(file.name, page)
     origin = filled({"system": system, "id": text_of(page.head, "permalink"), "file": file.name})
-    points = [
-        *_points(system, page.head),
-        *(f"{key}: {_compact(value)}" for key, value in _unknown(page.head).items()),
-    ]
+    own = page.head if _is_of_quipu(page.head) else {}
+    points = _points(system, page.head)
+    told = {point.partition(": ")[0] for point in points if own}  # by an earlier export of the same memory
+    points += [f"{key}: {_compact(value)}" for key, value in _unknown(page.head).items() if key not in told]
     note = Record(
         "brain",
         "note",
         f"{system}:{vault.name}/{file.name}" if vault.name else f"{system}:{file.name}",
         page.body.strip() or text_of(page.head, "description") or "\n".join(points),
         title=title,
-        category=file.name.rpartition("/")[0],
+        category=clean_line(text_of(own, "category") or file.name.rpartition("/")[0]),
         tags=tags_of(_tags(system, page)),
         created_at=_created(page.head, file),
         updated_at=_updated(page.head, file),
         origin=origin,
         details={
             "root": vault.root,
-            "note_type": text_of(page.head, "type") or text_of(mapping_in(page.head.get("metadata")), "type"),
+            "note_type": text_of(own, "note_type")
+            or text_of(page.head, "type")
+            or text_of(mapping_in(page.head.get("metadata")), "type"),
             "summary": text_of(page.head, "description"),
             "points": points,
         },
@@ -263,9 +266,12 @@ def _points(system: str, head: dict[str, Any]) -> list[str]:
 
 
 def _unknown(head: dict[str, Any]) -> dict[str, Any]:
-    ours = text_of(mapping_in(head.get("generated")), "by").startswith("quipu/")
-    own_keys = _OWN_KEYS | _OF_QUIPU if ours else _OWN_KEYS
+    own_keys = _OWN_KEYS | _OF_QUIPU | _COLUMNS if _is_of_quipu(head) else _OWN_KEYS
     return {key: value for key, value in head.items() if key not in own_keys or not _is_used(key, value)}
+
+
+def _is_of_quipu(head: dict[str, Any]) -> bool:
+    return text_of(mapping_in(head.get("generated")), "by").startswith("quipu/")
 
 
 def _is_used(key: str, value: object) -> bool:
@@ -274,4 +280,4 @@ def _is_used(key: str, value: object) -> bool:
         return bool(utc_of(value))
     if key == "tags":
         return not isinstance(value, dict)
-    return key not in _TEXTS or isinstance(value, str) or value is None
+    return key not in _TEXTS | _COLUMNS or isinstance(value, str) or value is None

@@ -226,13 +226,16 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     for space, key in keys:
         pair = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
         if pair is not None and pair[0].is_active:
-            yield _source(*pair)
+            yield _source(*pair, tx.all("scopes.tags.names_of_entry", str, entry_id=key, entry_type=pair[0].kind))
 
 
-def _source(row: EntryRow, current: VersionRow) -> IndexSource:
+def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> IndexSource:
     kind, text, values = KINDS[row.kind], entry_text(row, current), current._asdict()
     data = [f"{field}: {values[field]}" for field in kind.version_fields if field in JSON_COLUMNS and values[field]]
-    concept = Concept(row.name, body=text[len(row.name) + 1 :], points=data)
+    columns = {name: values[name] for name in ("confidence", "valid_until")}
+    columns |= {"category": row.category, "priority": row.priority}
+    fields = {name: value for name, value in columns.items() if value != _DEFAULTS.get(name)}
+    concept = Concept(row.name, "", text[len(row.name) + 1 :], tags, data, fields)
     return IndexSource(kind.space, row.id, entry_scope_key(row), text, concept=concept)
 
 

@@ -178,7 +178,8 @@ def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
 
 def _source(row: MemoryRow) -> IndexSource:
     summary_text, tags = _given_summary(row), _given_tags(row).split(",")
-    concept = Concept(summary=summary_text, body=row.content, tags=[tag.strip() for tag in tags if tag.strip()])
+    fields = {"kind": row.kind, "priority": row.priority, "metadata": row.metadata}
+    concept = Concept("", summary_text, row.content, [tag.strip() for tag in tags if tag.strip()], fields=fields)
     return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row), concept)
 
 

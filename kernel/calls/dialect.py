@@ -33,7 +33,7 @@ class RestMethod(NamedTuple):
 class Concept(NamedTuple):
     """A memory as a page of its own: its title and summary, if it has them, and its text without these.
 
-    `points` are short texts beside it that `IndexSource.text` does not hold.
+    `points` are short texts beside it that `IndexSource.text` does not hold, and `fields` its other columns by name.
     """
 
     title: str = ""
@@ -41,6 +41,7 @@ class Concept(NamedTuple):
     body: str = ""
     tags: Sequence[str] = ()
     points: Sequence[str] = ()
+    fields: Mapping[str, object] = MappingProxyType({})
 
 
 class IndexSource(NamedTuple):

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from kernel.calls.dialect import Concept, Dialect
-from kernel.core.text import harmless, one_line, yaml_block
+from kernel.core.text import harmless, json_text, one_line, stored_object, yaml_block
+from kernel.memories.curation import MOST_LINKS, Neighbour
 from kernel.operations.index_check import slices, sources_of
 from kernel.store.transaction import Tx
 
@@ -108,18 +109,39 @@ def _folder(root: Path, space: str, scope: str) -> IO[str]:
 def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Concept]]:
     """Yield the memories in the order of their folders; a memory without a row is as the index holds it."""
     for memories in slices(tx.each("kernel.okf_export.memories", _Memory), _SLICE_ROWS):
+        keys = [(memory.space, memory.key) for memory in memories]
+        links = {key: _links(tx, dialects, *key) for key in keys}
+        ends = {(link.space, link.key) for own in links.values() for link in own if link.outgoing}
         concepts: dict[tuple[str, str], Concept] = {}
-        for source in sources_of(tx, dialects, [(memory.space, memory.key) for memory in memories]):
+        for source in sources_of(tx, dialects, [*dict.fromkeys([*keys, *sorted(ends)])]):
             concept = source.concept
             full = concept if concept.body or concept.summary else concept._replace(body=source.text)
             concepts[source.space, source.key] = full
-        for memory in memories:
-            yield memory, concepts.get((memory.space, memory.key)) or Concept(body=memory.text)
+        for memory, key in zip(memories, keys, strict=True):
+            concept = concepts.get(key) or Concept(body=memory.text)
+            told = [f"{link.relation} [[{_name(link, concepts)}]]" for link in links[key] if link.outgoing]
+            more = ["and more"] if len(links[key]) == MOST_LINKS else []
+            yield memory, concept._replace(fields={**concept.fields, "links": [*told, *more]})
+
+
+def _links(tx: Tx, dialects: Sequence[Dialect], space: str, key: str) -> Sequence[Neighbour]:
+    curate = next(dialect.memories.curate for dialect in dialects if dialect.name == space.partition(":")[0])
+    curation = curate(tx, space, key) if curate else None
+    return curation.links if curation else ()
+
+
+def _name(link: Neighbour, concepts: Mapping[tuple[str, str], Concept]) -> str:
+    concept = concepts.get((link.space, link.key))
+    return _title(concept) if concept else link.key
+
+
+def _title(concept: Concept) -> str:
+    return one_line(concept.title or concept.body, _MOST_TITLE if concept.title else _TITLE_CHARS)
 
 
 def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> str:
     """Writes the file of one memory; its line in the index of the folder."""
-    title = one_line(concept.title or concept.body, _MOST_TITLE if concept.title else _TITLE_CHARS) or memory.key
+    title = _title(concept) or memory.key
     name = f"{safe_name(title, always=f'{memory.space}/{memory.key}')}.md"
     identity = f"{memory.space}/{memory.key}"
     beside, body = _beside(concept)
@@ -143,12 +165,20 @@ def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> s
 def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
     """Return the front matter besides title and origin, and the body, with the parts too long for the front matter."""
     summary, points, body = concept.summary, [*concept.points], concept.body
+    columns = concept.fields
+    fields = _filled({**columns, "metadata": stored_object(str(columns.get("metadata") or ""))})
+    if len(json_text(fields)) > _MOST_HEAD:
+        points += [f"{name}: {value if isinstance(value, str) else json_text(value)}" for name, value in fields.items()]
+        fields = {}
     if sum(map(len, points)) > _MOST_HEAD:
         points, body = [], "\n".join([body, "", *(f"- {point}" for point in points)])
     if len(summary) > _MOST_HEAD:
         summary, body = "", f"{summary}\n\n{body}".strip()
-    beside = {"description": summary, "tags": [*concept.tags], "key_points": points}
-    return {name: value for name, value in beside.items() if value}, body
+    return _filled({"description": summary, "tags": [*concept.tags], "key_points": points, **fields}), body
+
+
+def _filled(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def _write_log(tx: Tx, root: Path) -> None:

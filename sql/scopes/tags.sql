@@ -60,6 +60,13 @@ JOIN scopes_tag AS t ON t.id = m.tag_id
 WHERE m.entry_id = :entry_id AND m.entry_type = :entry_type
 ORDER BY m.seq;
 
+-- name: names_of_entry
+SELECT t.name
+FROM scopes_entry_tag AS m
+JOIN scopes_tag AS t ON t.id = m.tag_id
+WHERE m.entry_id = :entry_id AND m.entry_type = :entry_type
+ORDER BY m.seq;
+
 -- name: count
 SELECT count(*) FROM scopes_tag
 WHERE (:category IS NULL OR category = :category) AND (:is_predefined IS NULL OR is_predefined = :is_predefined);

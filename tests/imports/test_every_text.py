@@ -334,8 +334,10 @@ def test_a_bundle_there_and_back_keeps_titles_summaries_and_texts(
         bundles.append(store.export("okf"))
 
     said = [sorted(map(told, pages_of(bundle))) for bundle in bundles]
-    assert said[1] == said[0]
-    assert said[2] == said[0]
+    assert [page[:-1] for page in said[1]] == [page[:-1] for page in said[2]] == [page[:-1] for page in said[0]]
+    beside = [[page[-1] for page in pages] for pages in said]
+    for first, *others in zip(*beside, strict=True):
+        assert all(first <= other for other in others)
     opened = app.open_kernel(third.config)
     recalled = json.loads(caller(opened.dispatch)("recall", query="restart the web server", detail="text").body)
     opened.store.close()
@@ -372,8 +374,81 @@ def test_members_of_cogx_that_become_no_memory_are_named(shell: Shell, tmp_path:
     ]
 
 
-def told(page: Path) -> tuple[str, str, str, list[str], list[str]]:
-    """Return the text of a page without its origin."""
+ORIGIN = {"type", "created", "modified", "generated", "sources", "tool", "scope"}
+
+
+def told(page: Path) -> tuple[str, str, str, list[str], set[str]]:
+    """Return the text of a page without its origin, and last the points and other columns beside it."""
     head, body = parsed(page)
-    points = [point for point in head.get("key_points", []) if not point.startswith("source: ")]
-    return head["title"], head.get("description", ""), body.strip(), head.get("tags", []), points
+    texts = head.pop("title"), head.pop("description", ""), body.strip(), head.pop("tags", [])
+    points = {point for point in head.pop("key_points", []) if not point.startswith("source: ")}
+    others = {name: value for name, value in head.items() if name not in ORIGIN}
+    told_texts = {
+        name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        for name, value in others.items()
+    }
+    return *texts, points | {f"{name}: {text}" for name, text in told_texts.items()}
+
+
+def test_a_bundle_has_the_columns_tags_and_links_of_each_memory(
+    shell: Shell, other: Shell, caller: Callable[[Dispatch], Call]
+) -> None:
+    kernel = app.open_kernel(shell.config)
+    call = caller(kernel.dispatch)
+
+    def made(tool: str, **arguments: Any) -> str:
+        reply = call(tool, **arguments)
+        assert reply.fault is None, reply.body
+        return json.loads(reply.body)["id"]
+
+    until = "2030-01-01T00:00:00.000Z"
+    fact = made(
+        "save_memory",
+        db="core",
+        content="The fare is two euros.",
+        category="fact",
+        importance=5,
+        valid_until="2030-01-01T00:00:00Z",
+        metadata={"user": "ann"},
+    )
+    tram = made("create_entity", db="core", name="Tram", type="system", subtype="rail")
+    end = {"source_type": "memory", "source_id": fact, "target_type": "entity", "target_id": tram}
+    made("create_link", db="core", **end, relationship="tells_of")
+    call("remember", session_id="s", content="We chose the tram.", kind="decision", priority=1, metadata_json='{"a":1}')
+    fare = {"title": "Fare", "content": "Two.", "validUntil": until, "confidence": 0.5}
+    call("memory_knowledge", action="add", scopeType="global", **fare)
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    number = next(line["row"]["id"] for line in lines if line.get("table") == "scopes_entry")
+    call("memory_tag", action="attach", entryType="knowledge", entryId=number, tagName="money")
+    entities = [{"name": "Ada", "entityType": "person", "observations": ["Rows."]}]
+    call("create_entities", entities=entities)
+    call("create_relations", relations=[{"from": "Ada", "to": "Acme", "relationType": "works_at"}])
+    kernel.store.close()
+    bundle = shell.export("okf")
+    heads = {head["title"]: head for head, _ in map(parsed, pages_of(bundle))}
+    names = {*ORIGIN, "title", "project_id"}
+    assert {
+        title: {name: value for name, value in head.items() if name not in names} for title, head in heads.items()
+    } == {
+        "The fare is two euros.": {
+            "category": "fact",
+            "importance": 5,
+            "valid_until": until,
+            "metadata": {"user": "ann"},
+            "links": ["tells_of [[Tram]]"],
+        },
+        "Tram": {"entity_type": "system", "subtype": "rail"},
+        "We chose the tram.": {"kind": "decision", "priority": 1, "metadata": {"a": 1}},
+        "Fare": {"tags": ["money"], "confidence": 0.5, "valid_until": until},
+        "Ada": {"links": ["works_at [[Acme]]"]},
+    }
+    other.bring(bundle)
+    rows = [json.loads(line) for line in other.export().read_text(encoding="utf-8").splitlines()]
+    notes = {line["row"]["title"]: line["row"] for line in rows if line.get("table") == "brain_note"}
+    assert notes["The fare is two euros."]["category"] == "fact"
+    assert json.loads(notes["The fare is two euros."]["key_points"])[1:] == [
+        "importance: 5",
+        f"valid_until: {until}",
+        'metadata: {"user":"ann"}',
+        'links: ["tells_of [[Tram]]"]',
+    ]
