@@ -113,7 +113,8 @@ def _changed(tx: Tx, kind: str, db: str, record: Record, new: _Row) -> bool | st
     if change is None or old is None or not _is_changed(record, change, old, now):
         return False
     is_locked = isinstance(old, Memory) and lock_of(old)
-    outcome = KEPT if is_locked else outcome_of_change(tx, space, new.id, new.text)
+    is_other = any(_compared(name, old) != _compared(name, now) for name in change.columns if name != "content")
+    outcome = KEPT if is_locked else outcome_of_change(tx, space, new.id, new.text, is_other=is_other)
     if outcome != UPDATED or tx.readonly:
         return outcome
     if isinstance(old, Memory) and now.status != ACTIVE:

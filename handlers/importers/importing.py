@@ -166,16 +166,16 @@ def _take(tx: Tx, source: Source, batch: Sequence[Item], tally: _Tally) -> None:
 
 
 def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
-    is_gone = record.kind == GONE
+    is_gone, name = record.kind == GONE, record.title or record.text or str(record.origin.get("id", ""))
     if _may_be_gone(record):
         program = record.dialect, str(record.origin.get("system", ""))
         tally.programs[program] = tally.programs.get(program, False) or outcome is not True
     if outcome == KEPT or (is_gone and not outcome):
         reason = KEPT if not is_gone else _GONE_BUT_EDITED if outcome else _DELETED
-        tally.remarks.add(LeftOut(reason, record.title))
+        tally.remarks.add(LeftOut(reason, name))
     elif is_gone:
         tally.counts[_ARCHIVED] += int(outcome)
-        tally.remarks.add(LeftOut(_NO_MORE, record.title or str(record.origin.get("id", ""))), _ARCHIVED)
+        tally.remarks.add(LeftOut(_NO_MORE, name), _ARCHIVED)
     elif record.kind == PARTS:
         tally.counts.update({_ARCHIVED: int(outcome)} if outcome else {})
     else:

@@ -30,7 +30,8 @@ class _OfRoot(NamedTuple):
 class _Known(NamedTuple):
     """A guideline that is here: the reason of its first version, the root of its project, its name and its text.
 
-    `author` is that of the current version, `imported` the text of the last version of an import.
+    `author` is that of the current version, `imported` the text of the last version of an import, and `reasoned` its
+    rationale.
     """
 
     id: str
@@ -42,6 +43,7 @@ class _Known(NamedTuple):
     rationale: str | None
     author: str | None
     imported: str | None
+    reasoned: str | None
 
 
 def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
@@ -99,12 +101,12 @@ def _outcome(tx: Tx, record: Record, row: _Known | None) -> bool | str:
     if not row.is_active:  # of a section that is back, or since somebody has deactivated it
         events = history.read(tx, GUIDELINE.space, row.id)
         return UPDATED if events and events[-1].tool.startswith(IMPORT) else False
-    here = (row.content, row.rationale, row.name)
-    if here == (record.text, record.details.get("rationale"), normal_name(record.title)):
+    there = (record.text, record.details.get("rationale"), normal_name(record.title))
+    if (row.content, row.rationale, row.name) == there:
         return False
     if row.author == _AUTHOR:
         return UPDATED
-    return KEPT if row.imported != record.text else False
+    return KEPT if (row.imported, row.reasoned, row.name) != there else False  # only an import changes a name
 
 
 def _update(tx: Tx, record: Record, number: str) -> None:

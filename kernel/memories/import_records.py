@@ -193,16 +193,20 @@ def absent_of(
     return [Absent(key, title, key in own) for key, title in others if is_told or key in own]
 
 
-def outcome_of_change(tx: Tx, space: str, key: str, text: str) -> bool | str:
+def outcome_of_change(tx: Tx, space: str, key: str, text: str, *, is_other: bool = False) -> bool | str:
     """Return UPDATED for a memory whose last change was an import or its undo, KEPT for what somebody has edited here,
     and False for that if the source is as it was imported.
+
+    If it `is_other` here beside the text, the source has changed that, unless an edit here left the text as it was.
     """
     events = history.read(tx, space, key)
     imports = [event for event in events if event.tool.startswith(IMPORT)]
     is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imports}
     if events[-1:] == imports[-1:] or is_undone:
         return UPDATED
-    return False if imports and imports[-1].after == text else KEPT
+    edits = events[events.index(imports[-1]) + 1 :] if imports else []
+    is_changed = is_other and all(event.before != event.after for event in edits)
+    return False if imports and imports[-1].after == text and not is_changed else KEPT
 
 
 class Ahead(Struct):

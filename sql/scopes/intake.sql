@@ -10,15 +10,17 @@ SELECT
     c.content,
     c.rationale,
     c.created_by,
-    (
-        SELECT i.content FROM scopes_version AS i
-        WHERE i.entry_id = e.id AND i.created_by = 'import'
-        ORDER BY i.version_num DESC
-        LIMIT 1
-    )
+    i.content,
+    i.rationale
 FROM scopes_entry AS e
 INNER JOIN scopes_version AS v ON v.entry_id = e.id AND v.version_num = 1
 INNER JOIN scopes_version AS c ON c.id = e.current_version_id
+LEFT JOIN scopes_version AS i ON i.id = (
+    SELECT l.id FROM scopes_version AS l
+    WHERE l.entry_id = e.id AND l.created_by = 'import'
+    ORDER BY l.version_num DESC
+    LIMIT 1
+)
 LEFT JOIN scopes_project AS p ON p.id = e.scope_id
 WHERE e.id IN (SELECT value FROM json_each(:ids));
 

@@ -365,6 +365,35 @@ def test_tags_that_changed_in_the_source_are_updated_unless_somebody_set_others(
     assert json.loads(stored()["tags"]) == ["mine"]
 
 
+@pytest.mark.parametrize("kind", ["mem0", "obsidian", "rules"])
+def test_a_change_beside_a_text_that_was_edited_here_is_named(
+    kind: str, shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    def source(owner: str) -> Path:
+        if kind == "mem0":
+            return json_file("a.json", {"results": [{**TEA, "metadata": {"owner": owner}}]})(tmp_path)
+        name = ".cursor/rules/a.mdc" if kind == "rules" else "a.md"
+        return text_files("s", {name: PAGE.replace("Ann", owner)})(tmp_path)
+
+    both(shell, kind, source("Ann"))
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    call = caller(kernel.dispatch)
+    table = {"mem0": "brain_memory", "obsidian": "brain_note", "rules": "scopes_entry"}[kind]
+    number = row_of(shell, table)["id"]
+    if kind == "rules":
+        reply = call("memory_guideline", action="update", id=number, content="Mine.", changeReason="better")
+    else:
+        reply = call("update_memory" if kind == "mem0" else "update_note", db="core", id=number, content="Mine.")
+    assert reply.fault is None, reply.body
+    kernel.store.close()
+    assert both(shell, kind, source("Ann")) == {"already there": 1}
+    done = shell.bring_kind(kind, source("Bob"))
+    assert done["counts"] == {"already there": 0, "left out": 1}
+    title = {"mem0": "Tea.", "obsidian": "a", "rules": ".cursor/rules/a.mdc"}[kind]
+    assert done["remarks"] == [f"left out: 1 {title}: {EDITED}"]
+    assert "Mine." in live(shell) + active(shell)
+
+
 def row_of(shell: Shell, table: str) -> dict[str, Any]:
     lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
     return next(line["row"] for line in lines if line.get("table") == table)

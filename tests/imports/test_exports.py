@@ -147,7 +147,7 @@ def test_changes_in_a_chunk_of_engram_bring_and_delete(shell: Shell, tmp_path: P
     assert done["counts"] == {"memories": 2, "already there": 0, "left out": 6}
     assert sorted(done["remarks"]) == [
         "left out: 1 a change of a session",
-        "left out: 2 deleted there",
+        "left out: 2 o1, o2: deleted there",
         "left out: 3 o0, o1, o2: repeated, or an older version",
     ]
 
