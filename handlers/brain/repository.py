@@ -23,7 +23,7 @@ from handlers.brain.base import (
 )
 from handlers.brain.index_text import ACTIVE, KIND_OF, is_indexed, memory_source, update_index
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
-from kernel.calls.dialect import IndexSource
+from kernel.calls.dialect import Concept, IndexSource
 from kernel.core.errors import Fault
 from kernel.core.text import spellings
 from kernel.store import history
@@ -107,14 +107,14 @@ def update(tx: Tx, db: str, before: Row, changes: Mapping[str, Any]) -> Row:
         raise Fault("invalid", "No fields to update: these values are stored already", NO_PREFIX)
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
     is_active = is_indexed(after)
-    is_reindexed = (is_active, kind.source(here, after)) != (is_indexed(before), kind.source(here, before))
+    new, old = (kind.source(here, row)._replace(concept=Concept()) for row in (after, before))
+    is_reindexed = (is_active, new) != (is_indexed(before), old)
     has_embedding, model = embedding_columns(tx) if is_reindexed and is_active else (None, None)
     more = {"has_embedding": has_embedding, "embedding_model": model, "now": tx.now}
     row = tx.one(WRITES[kind.row].update, kind.row, db=db, id=before.id, **columns, **more) or before
     source = kind.source(here, row)
     text = source.text if is_active else None  # as for a memory that is superseded or corrected
-    old = kind.source(here, before).text
-    history.append(tx, here, row.id, "updated", before=old, after=text, reason=reason)
+    history.append(tx, here, row.id, "updated", before=old.text, after=text, reason=reason)
     if is_reindexed:
         update_index(tx, source, active=is_active)
     return row

@@ -61,7 +61,8 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
     database = (partial(is_database, program), partial(open_database, program))
     export, files = partial(open_export, program.export), program.export.files
     archive = (partial(has_files, names=(*files, *(f".{system}/{name}" for name in files))), export)
-    return _import(system, about, dialect, database, archive, (_has_members(*members), export), is_export=True)
+    texts = [(_is_of_texts, export)] if program.export.text else []
+    return _import(system, about, dialect, database, archive, *texts, (_has_members(*members), export), is_export=True)
 
 
 def _rows(system: str, about: str, *signs: tuple[str, ...]) -> Import:
@@ -117,6 +118,11 @@ def _has_members(*names: str) -> Callable[[Path], bool]:
         and (head := without_blanks(head_of(path, _HEAD_BYTES, unpacked=True))).startswith((b"{", b"[", b'"{', b'"['))
         and any(mark in head for mark in marks)
     )
+
+
+def _is_of_texts(path: Path) -> bool:
+    head = without_blanks(head_of(path, _HEAD_BYTES, unpacked=True))
+    return head.startswith(b"[") and without_blanks(head[1:]).startswith(b'"')
 
 
 def _has_all(names: tuple[str, ...], path: Path) -> bool:

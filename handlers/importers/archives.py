@@ -82,11 +82,11 @@ def parts_of(source: Source, stack: ExitStack) -> list[Part | LeftOut]:
     ]
 
 
-def rows_of(part: Part, members: Collection[str] = ()) -> Iterator[Element | LeftOut]:
+def rows_of(part: Part, members: Collection[str] = (), text: str = "") -> Iterator[Element | LeftOut]:
     """Yield the rows of a file; an unreadable file in a folder or archive is reported as left out."""
     try:
         with part.open() as file:
-            yield from rows(file, part.name, members)
+            yield from rows(file, part.name, members, text)
     except UNREADABLE as error:
         if not part.name:
             raise

@@ -167,8 +167,11 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
         yield LeftOut("deleted there", title)
         return
     updated_at = time_in(row, "update_time", "updated_at")
-    for item in exchanges(system, number or title, title, at, messages, name):
-        yield item._replace(updated_at=updated_at) if isinstance(item, Record) else item
+    for item in exchanges(system, number or title, title, time_in(row, "create_time", "created_at"), messages, name):
+        if isinstance(item, Record):
+            details = {**item.details, "has_no_time": not item.created_at}
+            item = item._replace(created_at=item.created_at or at, updated_at=updated_at, details=details)
+        yield item
     left_out = Counter(item for item in items if isinstance(item, LeftOut))
     for item, count in left_out.items():
         yield from [item if item.name else item._replace(name=title or number), *[LeftOut(item.reason)] * (count - 1)]

@@ -53,12 +53,13 @@ _NO_TIME = "9" * 17  # of a deletion without a time, which is later than any
 
 class Export(NamedTuple):
     """An export in JSON: `members` have the rows, the first those of a list without a name; `files` are exports in a
-    folder or archive. `items(element, name)` are the items of an element.
+    folder or archive. `items(element, name)` are the items of an element. A text in a list is the member `text` of it.
     """
 
     members: tuple[str, ...]
     files: tuple[str, ...]
     items: Callable[[Element, str], Iterable[Item]]
+    text: str = ""
 
 
 class Program(NamedTuple):
@@ -167,7 +168,7 @@ def _export_items(export: Export, parts: Sequence[Part | LeftOut], name: str) ->
         elif not _is_export(export, part):
             yield LeftOut("is no file with memories", part.name)
         else:
-            for element in rows_of(part, export.members):
+            for element in rows_of(part, export.members, export.text):
                 if isinstance(element, LeftOut):
                     yield element
                 elif element.member in {"", *export.members}:
@@ -477,7 +478,12 @@ PROGRAMS: Mapping[str, Program] = {
         column=b"content_hash",
     ),
     MEM0: Program(
-        Export(("results", "memories", "items"), ("memories.json", "memories.jsonl", "memories.jsonl.gz"), _mem0_items),
+        Export(
+            ("results", "memories", "items"),
+            ("memories.json", "memories.jsonl", "memories.jsonl.gz"),
+            _mem0_items,
+            "memory",
+        ),
         ("history",),
         {"history": ("memory_id", "event")},
         _mem0_rows,

@@ -84,7 +84,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
 def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
     """Return the memories that are an earlier or later version of a record, or have its text, by its number."""
     numbers = [at for at, record in enumerate(records) if record.details.get("has_own_id")]
-    rows = [(_session(tx, records[at]), records[at].created_at, _origin_part(records[at])) for at in numbers]
+    rows = [(_session(tx, records[at]), _time(records[at]), _origin_part(records[at])) for at in numbers]
     earlier: dict[int, _Earlier] = {}
     for memory in tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else ():
         at = numbers[memory.number]
@@ -95,6 +95,11 @@ def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int
         if memory.hash == memories.content_hash(record.text) or (is_free and at not in earlier):
             earlier[at] = memory
     return earlier
+
+
+def _time(record: Record) -> str:
+    """Return the time by which an earlier version is known; none if it is that of the last change."""
+    return "" if record.details.get("has_no_time") else record.created_at
 
 
 def _outcome(record: Record, row: memories.MemoryRow, earlier: _Earlier) -> bool | str:

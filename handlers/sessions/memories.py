@@ -178,7 +178,8 @@ def sources_of(tx: Tx, ids: Sequence[int]) -> Iterator[IndexSource]:
 
 def _source(row: MemoryRow) -> IndexSource:
     summary_text, tags = _given_summary(row), _given_tags(row).split(",")
-    fields = {"kind": row.kind, "priority": row.priority, "metadata": row.metadata}
+    columns = {"kind": row.kind, "priority": row.priority, "metadata": row.metadata}
+    fields = {name: value for name, value in columns.items() if value not in (None, PRIORITY, "{}")}
     concept = Concept("", summary_text, row.content, [tag.strip() for tag in tags if tag.strip()], fields=fields)
     return IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row), concept)
 

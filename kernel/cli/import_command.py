@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
+_CUT_OFF_BEFORE = "an import of {} before it was cut off: `quipu undo {}` takes back its {}"
+_BEGUN = "begun"
 _TABLES = {".csv", ".tsv", ".xls", ".xlsx", ".ods"}
 _INSTEAD_OF_TABLE = "save its rows as JSON, an object with `content` each, and call `quipu import mem0 FILE`."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
@@ -73,8 +75,11 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
             raise
     calls = _newest_calls(config.file, context, _ROWS_SEARCHED)
     after = before[0].id if before else 0
-    own = (call for call in calls if call.id > after and call.tool == origin.tool and call.undoable)
-    _report(arguments, kind, result, next(own, None))
+    undoable = [call for call in calls if call.tool == origin.tool and call.undoable]
+    _report(arguments, kind, result, next((call for call in undoable if call.id > after), None))
+    for call in undoable:
+        if call.id <= after and call.outcome == _BEGUN and not arguments.json:
+            print(_CUT_OFF_BEFORE.format(kind.kind, call.id, count_of_memories(call.touched)))
     return 0
 
 
@@ -200,7 +205,7 @@ def _import(
                     job.answer = runner.run_audited(db, tx, job)
             astray = kind.trial is not None and not isinstance(job.answer, Fault) and db.orphans() > orphans
     if astray:
-        _take_back(file, context, origin, ("done", "begun"))
+        _take_back(file, context, origin, ("done", _BEGUN))
         raise Fault(
             "invalid", f"{source.path.name} holds rows that refer to a row that is not there. Nothing was imported."
         )
@@ -232,7 +237,7 @@ def _failed(job: Job, take_back: Callable[[], None] | None) -> Fault:
     return Fault(fault.code, f"{fault.message} {_CUT_OFF}")
 
 
-def _take_back(file: Path, context: StoreContext, origin: CallContext, outcomes: Sequence[str] = ("begun",)) -> None:
+def _take_back(file: Path, context: StoreContext, origin: CallContext, outcomes: Sequence[str] = (_BEGUN,)) -> None:
     with open_writer(file, context) as db, db.writing() as tx:
         rows = audit.read(tx, _ROWS_SEARCHED)
     number = next((row.id for row in rows if row.tool == origin.tool and row.outcome in outcomes), 0)

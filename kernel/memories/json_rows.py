@@ -70,11 +70,12 @@ class _Damaged(Exception):
     """A problem of a row."""
 
 
-def rows(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Iterator[Element | LeftOut]:
+def rows(file: IO[bytes], name: str = "", members: Collection[str] = (), text: str = "") -> Iterator[Element | LeftOut]:
     """Yield the rows of JSON in any form: lines, a list, several of either, or an object with lists.
 
     An object with a list of any of these members is a document: the elements of its lists are the rows, and its other
-    members come as they are. Other objects are rows. Places are within `name`.
+    members come as they are. Other objects are rows. Of a list that begins with a text, texts are rows with the member
+    `text`, if it is named. Places are within `name`.
     """
     head = file.read(_HEAD_BYTES)
     file.seek(0)
@@ -85,7 +86,9 @@ def rows(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Iter
         file = _unquoted(file)
         head = file.read(_HEAD_BYTES)
         file.seek(0)
-    yield from (lines if _is_by_lines(head, members) else elements)(file, name, members)
+    yield from (
+        lines(file, name, members) if _is_by_lines(head, members) else _Reader(file, name, text=text).top(members)
+    )
 
 
 def _unquoted(file: IO[bytes]) -> IO[bytes]:
@@ -174,11 +177,6 @@ def _of_line(bare: bytes, place: str, members: Collection[str], *, is_whole: boo
         yield from items
 
 
-def elements(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Iterator[Element | LeftOut]:
-    """Yield the rows of documents; see `rows`."""
-    return _Reader(file, name).top(members)
-
-
 def decoded(data: bytes) -> Any:
     """Return a value, with U+FFFD for half a surrogate pair and for bytes that are no text, and without comments and
     commas before a bracket; raises for other damage.
@@ -239,7 +237,7 @@ def _too_large() -> str:
 class _Reader:
     """Reads values from the bytes of a file, of which it keeps those of one value."""
 
-    def __init__(self, file: IO[bytes], name: str, line: bytes | None = None) -> None:
+    def __init__(self, file: IO[bytes], name: str, line: bytes | None = None, *, text: str = "") -> None:
         self._file = file
         self._name = name
         self._is_line = line is not None
@@ -247,6 +245,8 @@ class _Reader:
         self._at = self._offset = self._count = self._wasted = 0
         self._has_told_end = False
         self._beginning = b""  # of the first row
+        self._text = text
+        self._is_of_texts: bool | None = None
 
     def top(self, members: Collection[str]) -> Iterator[Element | LeftOut]:
         """Yield the rows of all that is there, whatever stands between."""
@@ -330,9 +330,18 @@ class _Reader:
                 yield self._damage(damage, place)
             else:
                 self._beginning = self._beginning or _beginning(value, 0)
-                item = _element(member, value, place, of_rows=of_rows)
+                item = self._text_row(member, value, place) if of_rows else None
+                item = item or _element(member, value, place, of_rows=of_rows)
                 is_inside_out = isinstance(item, LeftOut) and self._mark() not in b",]{"
                 yield self._damage(_Damaged(_NO_JSON), place) if is_inside_out else item
+
+    def _text_row(self, member: str, value: bytes, place: str) -> Element | None:
+        """Return a text as a row, if the first value of the first list is a text; a damaged list may show others."""
+        is_text = value.startswith(b'"')
+        self._is_of_texts = is_text if self._is_of_texts is None else self._is_of_texts
+        if not (self._text and is_text and self._is_of_texts and self._mark() in b",]"):
+            return None
+        return Element(member, {self._text: decoded(value)}, place)
 
     def _mark_before(self, end: bytes) -> bytes:
         while (mark := self._mark()) == b",":

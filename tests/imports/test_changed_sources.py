@@ -365,6 +365,22 @@ def test_tags_that_changed_in_the_source_are_updated_unless_somebody_set_others(
     assert json.loads(stored()["tags"]) == ["mine"]
 
 
+def test_a_conversation_of_which_only_the_last_change_has_a_time_is_updated(shell: Shell, tmp_path: Path) -> None:
+    def chat(answer: str, at: float) -> Path:
+        mapping = {
+            "q": {"children": ["a"], "message": {"author": {"role": "user"}, "content": {"parts": ["Tea?"]}}},
+            "a": {"parent": "q", "message": {"author": {"role": "assistant"}, "content": {"parts": [answer]}}},
+        }
+        return json_file("c.json", [{"id": "c", "update_time": at, "mapping": mapping, "current_node": "a"}])(tmp_path)
+
+    assert both(shell, "chatgpt", chat("Green.", 1.6e9)) == {"memories": 1}
+    assert both(shell, "chatgpt", chat("Green.", 1.7e9)) == {"already there": 1}
+    assert both(shell, "chatgpt", chat("Black.", 1.8e9)) == {"updated": 1}
+    assert active(shell) == ["Question: Tea?\n\nAnswer: Black."]
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert active(shell) == ["Question: Tea?\n\nAnswer: Green."]
+
+
 @pytest.mark.parametrize("kind", ["mem0", "obsidian", "rules"])
 def test_a_change_beside_a_text_that_was_edited_here_is_named(
     kind: str, shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]

@@ -338,7 +338,7 @@ def test_a_list_of_no_memories_is_refused(shell: Shell, tmp_path: Path) -> None:
         ([], r"\."),
         ({"results": []}, r"\."),
         ({"other": 1}, r": line 1: has none of memory, text, data, content\."),
-        (["text"], r": near byte 1: is no JSON object\."),
+        ([1], r": near byte 1: is no JSON object\."),
     ):
         path = json_file("mem0.json", value)(tmp_path)
         with pytest.raises(Fault, match=rf"^mem0\.json holds nothing that can be imported{problem}$"):

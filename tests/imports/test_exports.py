@@ -181,6 +181,31 @@ def test_a_memory_of_mem0_in_parts_is_read_whole(shell: Shell, tmp_path: Path) -
     assert sorted(contents(shell, "brain_memory")) == ["Likes milk.", "Likes tea.\n\nGreen."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["Tea.", "Milk \\u00e9."]',
+        '{"memories": ["Tea.", {"memory": "Milk \\u00e9."}]}',
+        '[\n  "Tea.",\n  "Milk \u00e9.",\n]',
+    ],
+)
+def test_a_list_of_texts_is_one_of_memories(text: str, shell: Shell, tmp_path: Path) -> None:
+    source = tmp_path / "facts.json"
+    source.write_text(text, encoding="utf-8")
+    done = shell.bring(source)
+    assert (done["kind"], done["counts"]) == ("mem0", {"memories": 2, "already there": 0, "left out": 0})
+    assert shell.bring(source)["counts"] == {"already there": 2, "left out": 0}
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    rows = [line["row"] for line in lines if line.get("table") == "brain_memory"]
+    assert sorted(row["content"] for row in rows) == ["Milk \u00e9.", "Tea."]
+
+
+def test_texts_among_objects_and_of_damaged_lists_are_no_memories(shell: Shell, tmp_path: Path) -> None:
+    source = tmp_path / "a.json"
+    source.write_text('[{"id": "1", "memory": "Tea."}, "id": "2", "tags": ["x", "y"]}, {"id": "3", "memory": "Milk."}]')
+    assert shell.bring(source)["counts"]["memories"] == 2
+
+
 def test_a_row_that_is_no_memory_takes_the_place_of_none(shell: Shell, tmp_path: Path) -> None:
     value = [{"id": "m1", "memory": "Tea."}, {"id": "m1", "memory": ""}, {"id": "m1", "memory": "x" * 1_000_001}]
     done = shell.bring(json_file("mem0.json", value)(tmp_path))

@@ -118,7 +118,15 @@ def test_what_a_fault_leaves_can_be_undone_or_completed(
     assert run("import", "shelf", shelf, "--password-env", "GOOD") == 0
     assert rows(config, PATHS) == [("a",), ("b",)]
     assert run("check") == 0
-    assert capsys.readouterr().out.splitlines()[-3::2] == ["memories: 1", "ok"]
+    told = "an import of shelf before it was cut off: `quipu undo 5` takes back its 1 memory"
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        "memories: 1",
+        "imported 1 memory; `quipu undo 6` takes it back",
+        told,
+        "ok",
+    ]
+    assert run("undo", "6") == run("undo", "5") == 0
+    assert rows(config, PATHS) == []
 
 
 def test_what_a_killed_import_left_of_its_copies_goes_with_the_next_command(config: Config, run: Run) -> None:
