@@ -23,6 +23,8 @@ NOT_HERE = not rules and not extras and not ship and not originals and not ui an
 WHOLE = FUZZ_REQUESTS=15000 KILL_ROUNDS=4 PLACE_CALLS=500 $(VENV)/python -m pytest --hypothesis-profile=half -m "$(NOT_HERE)"
 REST = $(subst -m "not,-m "(not quick or hypothesis) and not,$(WHOLE))
 UI = $(VENV)/python -m pytest -m ui tests/ui
+PYREFLY = $(VENV)/pyrefly check --summary=none --min-severity error
+POSIX = kernel/server/supervisor.py kernel/server/worker.py # which fork
 # With AGAIN=1, which .ci/run sets, the tests that failed run once more, one after another; then asserts are explained.
 again = $(1) $(2) $(ARGS) || { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && echo "These tests failed and run once more, with nothing beside them:" && \
 	$(1) -n 0 -rA --show-capture=no --last-failed --last-failed-no-failures none --maxfail 5; }
@@ -123,22 +125,17 @@ faults: .venv/.ok ## inject every fault and abuse at full length and print what 
 
 check: lint types test ## all but the slow tests
 
-lint: .style .venv-node/.ok ## check the format, the rules of the house, and the types of the product
-	@$(MAKE) --jobs=2 .types .rules
+lint: .style ## check the format, the rules of the house, and the types
+	@$(MAKE) --jobs=2 types .rules
 
-types: .venv/.ok .venv-node/.ok ## check the types of everything, tests included, and of the product on Windows
-	@$(MAKE) --jobs=2 .types-all .types-windows
+types: .venv/.ok ## check the types of everything, tests included, and of the product on Windows
+	@$(PYREFLY)
+	@$(PYREFLY) --python-platform win32 $(filter-out $(POSIX),$(shell git ls-files 'kernel/*.py' 'handlers/*.py'))
 
-.PHONY: .environments types .style .types .types-all .types-windows .rules
+.PHONY: .environments types .style .rules
 .style: .venv/.ok
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
-.types:
-	@$(NODE) $(VENV)/pyright --warnings --threads 2 kernel handlers
-.types-all:
-	@$(NODE) $(VENV)/pyright --warnings
-.types-windows:
-	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
 .rules: .venv/.ok
 	@$(VENV)/python -m pytest -q -m rules -n 0 tests/unit/test_architecture.py
 

@@ -64,7 +64,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             if mark.name == "parametrize":
                 names, values = mark.args
                 ids = {"ids": [*mark.kwargs["ids"]][:1]} if isinstance(mark.kwargs.get("ids"), Iterable) else {}
-                first = pytest.mark.parametrize(names, [*values][:1], **{**mark.kwargs, **ids})
+                first = pytest.mark.parametrize(names, [*values][:1], **{**mark.kwargs, **ids})  # pyrefly: ignore[bad-argument-type]
                 definition.own_markers[at] = first.mark
 
 
@@ -150,7 +150,7 @@ def copies_of(template: Connection) -> Callable[[Connection], int]:
 
     def fill_and_migrate(db: Connection) -> int:
         if not db.pragma("page_count"):
-            with db._db.backup("main", template._db, "main") as job:
+            with db._db.backup("main", template._db, "main") as job:  # pyrefly: ignore[bad-context-manager]
                 job.step()
         return migrate(db)
 

@@ -126,7 +126,7 @@ def delete_entity(tx: Tx, request: OneEntity) -> str:
 
 
 def _related(relationship: str, *columns: str) -> RelatedEntity:
-    return RelatedEntity(*columns, relationship=relationship)  # pyright: ignore[reportArgumentType]
+    return RelatedEntity(*columns, relationship=relationship)  # pyrefly: ignore[bad-argument-type]
 
 
 def _created_text(request: CreateEntity) -> list[str]:

@@ -230,7 +230,7 @@ async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Field
     now = utc_now()
     draft = Key(
         "",
-        Permission[scope].name,  # pyright: ignore[reportArgumentType]  # the names of the permissions
+        Permission[scope].name,  # pyrefly: ignore[bad-argument-type]  # the names of the permissions
         now,
         tenant=visit.caller.tenant,
         name=fields.get("name", "")[:80],

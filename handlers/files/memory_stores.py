@@ -104,7 +104,7 @@ def mark_of(page: str | None, first: Mark) -> Mark:
         mark = msgspec.json.decode(base64.b64decode(base64_page, b"-_", validate=True), type=type(first))
     except (binascii.Error, UnicodeError, msgspec.MsgspecError):
         mark = None
-    if mark is None or (isinstance(mark, int) and mark > first):
+    if mark is None or (isinstance(mark, int) and isinstance(first, int) and mark > first):
         raise Fault("invalid", "page: is not the next_page of a page before")
     return mark
 

@@ -3,6 +3,7 @@
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from handlers.files import records
 from handlers.files.memory_stores import Limit, PageToken, StoreId, View, existing, mark_of, page_size, token
@@ -185,7 +186,8 @@ def _check_content(record: Record, expected_sha256: str) -> None:
 
 
 def _shown(record: Record, view: str) -> Memory:
-    return _memory(record.store, record.id, record if view == "full" else record._replace(content=None))
+    memory = _memory(record.store, record.id, record)
+    return memory if view == "full" else replace(memory, content=None)
 
 
 def _memory(store: str, id_: str, row: Record | _Item) -> Memory:

@@ -127,7 +127,7 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], stored_rows: Mapping
     for project, path, file in steps(tx, files):
         row = stored_rows.get((project, path))
         if row is None or row.content != note_file.decode_lossy(file.data):
-            _index_by_hand(tx, project, path, file, row and row.content)
+            _index_by_hand(tx, project, path, file, row.content if row else None)
         keep_row(tx, project, path, file)
 
 
@@ -297,7 +297,7 @@ def _compare(
         for path, file in read_all(project.root, part):
             row = contents.get((project.name, path))
             if file is not None:
-                change = FileChange(project.name, path, file, row and _stamp(row))
+                change = FileChange(project.name, path, file, _stamp(row) if row else None)
                 if row is None or row[2:5] != file.stamp or row.content != note_file.decode_lossy(file.data):
                     diff.changes.append(change)
                 elif row.doubtful and not _doubtful(tx, file.stamp):

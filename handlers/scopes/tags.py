@@ -92,7 +92,7 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
 def id_by_name(tx: Tx, name: str) -> str | None:
     """Return the id of the tag of a normal name in any case; None if there is none."""
     tag = _by_name(tx, name)
-    return tag and tag.id
+    return tag.id if tag else None
 
 
 def _by_name(tx: Tx, name: str) -> Tag | None:

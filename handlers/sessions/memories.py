@@ -293,7 +293,7 @@ def _nesting_depth(value: Any) -> int:
     while waiting:
         here, depth = waiting.pop()
         deepest = max(deepest, depth)
-        inner: list[Any] = list(here.values()) if isinstance(here, dict) else here if isinstance(here, list) else []  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        inner: list[Any] = list(here.values()) if isinstance(here, dict) else here if isinstance(here, list) else []
         waiting.extend((part, depth + 1) for part in inner)
     return deepest
 

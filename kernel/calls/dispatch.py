@@ -146,7 +146,8 @@ def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
         return None
 
     def work(tx: Tx, requests: Sequence[Request]) -> list[Reply | Fault]:
-        return [result if isinstance(result, Fault) else reply(tool, result) for result in batch(tx, requests)]
+        results = batch(tx, requests)
+        return [result if isinstance(result, Fault) else reply(tool, result) for result in results]
 
     return work
 

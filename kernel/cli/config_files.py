@@ -136,7 +136,8 @@ def _changed(text: str, keys: Keys, value: object) -> str:
 
 def _nested(keys: Keys, value: object) -> object:
     for key in reversed(keys):
-        value = [value] if isinstance(key, int) else {key: value}
+        nested: object = [value] if isinstance(key, int) else {key: value}
+        value = nested
     return value
 
 

@@ -235,7 +235,7 @@ def duration(name: str, value: str) -> int:
 
 def _limits(values: Mapping[str, str]) -> Limits:
     defaults = Limits()
-    numbers = {
+    numbers: dict[str, Any] = {
         field: _number(values, LIMIT_PREFIX + field.upper(), getattr(defaults, field), bounds.low, bounds.high)
         for field, bounds in BOUNDS.items()
     }

@@ -85,7 +85,9 @@ def past_time(text: str, now: datetime) -> str | None:
     except ValueError:
         moment = None if len(text) > _MOST_CHARS else _worded(words, now)
     try:
-        return moment and iso(moment.replace(tzinfo=now.tzinfo).astimezone(UTC) if moment.tzinfo is None else moment)
+        if moment is None:
+            return None
+        return iso(moment.replace(tzinfo=now.tzinfo).astimezone(UTC) if moment.tzinfo is None else moment)
     except (ValueError, OverflowError):
         return None
 
@@ -106,7 +108,7 @@ def _worded(words: str, now: datetime) -> datetime | None:
         day = _day(words, now.date()) or _date(words.replace("/", "-"), now.date())
     except (ValueError, OverflowError):  # such as the 31st of June, and days before the year 1
         return None
-    return day and datetime.combine(day, hour)
+    return datetime.combine(day, hour) if day else None
 
 
 def _day(words: str, today: date) -> date | None:

@@ -37,7 +37,7 @@ def read(text: str, max_nodes: int | None = None, max_depth: int = _MAX_DEPTH) -
     if match := _NOT_PRINTABLE.search(text):
         raise _error(text.count("\n", 0, match.start()), f"the character U+{ord(match[0]):04X} must be escaped")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast if PyYAML was built with libyaml
-    events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
+    events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))
     return _document(_Parser(events, yaml, max_nodes or math.inf, max_depth))
 
 
@@ -75,7 +75,7 @@ def _next(parser: _Parser) -> Any:
         raise _error(mark.line if mark else parser.line, error.problem or "malformed") from None
     except (ValueError, OverflowError):  # PyYAML's own parser calls chr() on any number of an escape
         raise _error(parser.line, "an escape beyond U+10FFFF") from None
-    parser.line = event.start_mark.line
+    parser.line = event.start_mark.line  # pyrefly: ignore[missing-attribute]
     return event
 
 

@@ -173,7 +173,7 @@ class Endpoint:
             if not isinstance(envelope, CallEnvelope) and not is_request(envelope, era, version):
                 return HttpResponse(202, b"")
             service = self._choose(query, caller.grant)
-            id_ = encoded_id(envelope.id)  # pyright: ignore[reportArgumentType]
+            id_ = encoded_id(envelope.id)  # pyrefly: ignore[bad-argument-type]
             inbound = over_http(envelope, id_, era, version, raw, headers, service.routes)
         except ProtocolError as error:
             return self._refusal(error, id_, headers)

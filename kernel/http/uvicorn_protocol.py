@@ -437,7 +437,7 @@ class LimitedProtocol(HttpToolsProtocol):
     proxies: frozenset[str] = frozenset()  # whose word about the address of a client is taken
     peer = ""
 
-    flow: ReceiveFlow
+    flow: ReceiveFlow  # pyrefly: ignore[bad-override-mutable-attribute]
 
     # The initial state of one connection.
     reading = BETWEEN_REQUESTS
@@ -460,7 +460,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.peer = self.client[0].removeprefix("::ffff:") if self.client else ""  # of IPv4 on a socket of IPv6
         flow = ReceiveFlow(transport, self.loop, self._parse_piece, self.pipeline)
-        self.flow = flow  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.flow = flow
         self._cycle_transport = CycleTransport(self.write, self.is_closing, self.close)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
         self._idle_since = now + silent - idle  # so that the idle time of a new connection ends after `silent`

@@ -1,7 +1,6 @@
 """Resources, prompts and completions, of the dialects that have them."""
 
 import base64
-import binascii
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
@@ -184,7 +183,7 @@ def _decode_cursor(cursor: str | None, count: int) -> tuple[int, str | None]:
         return 0, None
     try:
         index, inner = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str | None])
-    except (msgspec.DecodeError, ValueError, binascii.Error):
+    except ValueError:
         raise ProtocolError(INVALID_PARAMS, "Unknown cursor") from None
     if not 0 <= index < count:
         raise ProtocolError(INVALID_PARAMS, "Unknown cursor")

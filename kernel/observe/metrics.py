@@ -5,6 +5,7 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -78,7 +79,7 @@ class Backups(NamedTuple):
 
     @classmethod
     def of(cls, loop: BackupLoop | None) -> Self | None:
-        return loop and cls(time_of_newest(loop.schedule.to), loop.failures)
+        return cls(time_of_newest(loop.schedule.to), loop.failures) if loop else None
 
 
 class Snapshot(NamedTuple):
@@ -298,13 +299,11 @@ def _process(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _resident_and_files() -> tuple[int, int]:
-    if sys.platform != "linux":
-        return 0, 0
-    try:
-        resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        return resident, len(list(Path("/proc/self/fd").iterdir()))
-    except (OSError, ValueError):
-        return 0, 0
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError):
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE"), len(list(Path("/proc/self/fd").iterdir()))
+    return 0, 0
 
 
 def _histogram(labels: Labels, bounds: Iterable[float], counts: Iterable[int], total: float) -> Iterator[Sample]:

@@ -80,10 +80,11 @@ def whole_undo(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[au
 
 def changed_since(tx: Tx, number: int) -> Fault | None:
     """Return the Fault for a call of which something has been changed again; references to it are not looked at."""
-    if (call := audit.undo_call(tx, number)) is None:
+    call = audit.undo_call(tx, number)
+    if call is None:
         return None
 
-    def changes() -> Iterator[bytes]:
+    def changes(call: str = call) -> Iterator[bytes]:
         return (part.changes for part in audit.undo_parts(tx, call) if part.changes != audit.REVERTED)
 
     if tx.can_revert(changes):

@@ -337,7 +337,7 @@ class VectorTable:
         ids = self.ids[: self.count]
         at = np.minimum(ids.searchsorted(vectors), self.count - 1)
         self.partitions[at[ids[at] == vectors]] = _DELETED
-        self._deleted = self.count - np.count_nonzero(self.partitions[: self.count])
+        self._deleted = self.count - int(np.count_nonzero(self.partitions[: self.count]))
         return self._copy(len(ids)) if self._deleted > self.count * _COMPACT_WHEN_DELETED_SHARE else self
 
     def select(

@@ -201,7 +201,7 @@ def _search(
     reached: Reached | None,
 ) -> Ranks:
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
-    flags = reached and reached.flags
+    flags = reached.flags if reached else None
     frequency, total = _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
     searchable = indexed_terms(_respelled(tx, terms, frequency), frequency)
     if not searchable:

@@ -91,7 +91,7 @@ def embed_question(tx: Tx, text: str) -> Question | None:
 def embed_query(tx: Tx, text: str) -> Embedding | None:
     """Return the embedding that a query is compared by; None as for `embed_question`."""
     embeddings = _query_embeddings(tx, text)
-    return embeddings and embeddings.compared
+    return embeddings.compared if embeddings else None
 
 
 def _query_embeddings(tx: Tx, text: str) -> QueryEmbeddings | None:
@@ -187,7 +187,7 @@ def vector_search(
     index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
     in_memory = (
-        index.nearest(vector, scale, limit, places, docs, also, last.vector, reached and reached.flags)
+        index.nearest(vector, scale, limit, places, docs, also, last.vector, reached.flags if reached else None)
         if _is_loaded(tx, model, last, feed)
         else None
     )

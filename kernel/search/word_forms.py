@@ -146,7 +146,7 @@ def _words(text: str) -> list[tuple[str, str]]:
         return [(language, word) for word in words] if language else []
     text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
     # Distinct words only: a long text has millions of words, and few of them are distinct.
-    matches = chain.from_iterable(map(_WORD.finditer, distinct_words(text)))
+    matches = (match for word in distinct_words(text) for match in _WORD.finditer(word))
     words = dict.fromkeys((match.lastgroup or "", match.group()) for match in matches)
     latin = _latin_language([word for script, word in words if script == "latin"])
     persian = not _PERSIAN_LETTERS.isdisjoint(text)

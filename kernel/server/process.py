@@ -97,15 +97,15 @@ def connection_limit(most: int) -> int:
 
 def descriptors() -> int:
     """Return how many files the process may open; raises the soft limit to the hard limit."""
-    if sys.platform == "win32":
-        return _MAX_DESCRIPTORS
-    import resource
+    if sys.platform != "win32":
+        import resource
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return most
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        return most
+    return _MAX_DESCRIPTORS
 
 
 class IdleTimer:

@@ -57,7 +57,7 @@ class StartupGate:
     def __init__(self, limits: Limits, worker: "Worker | None" = None) -> None:
         self.fast_routes: dict[bytes, FastRoute] = {}
         self.limits = limits._replace(connections=connection_limit(limits.connections))
-        self.rate_limiter = RateLimiter(limits.rate, limits.burst, worker and worker.buckets)
+        self.rate_limiter = RateLimiter(limits.rate, limits.burst, worker.buckets if worker else None)
         self._opened = asyncio.Event()
         self._application: Application | None = None
 
@@ -171,7 +171,7 @@ class Server(uvicorn.Server):
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         sock.setblocking(False)
         state = {"server_state": self.server_state, "app_state": self.lifespan.state}
-        protocol = partial(self.config.http_protocol_class, config=self.config, **state)
+        protocol = partial(self.config.http_protocol_class, config=self.config, **state)  # pyrefly: ignore[unexpected-keyword]
         task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(protocol, sock))
         self._connecting.add(task)
         task.add_done_callback(self._connected)

@@ -272,7 +272,7 @@ def _chained_hash(before: str, row: tuple[object, ...]) -> str:
 
 
 def _entry(*values: object) -> Entry:
-    entry = Entry._make(values)  # pyright: ignore[reportArgumentType]
+    entry = Entry._make(values)
     return entry._replace(undoable=bool(entry.undoable))
 
 

@@ -131,7 +131,7 @@ def steps(tx: Tx, items: Sequence[Item]) -> Iterator[Item]:
 def on_progress(tx: Tx) -> OnProgress | None:
     """Return a callback that reports the progress of one long step; None if the caller wants no progress."""
     progress = tx.progress
-    return progress and progress.update
+    return progress.update if progress else None
 
 
 def with_progress(progress: Progress, work: Callable[..., R]) -> Callable[..., R]:

@@ -234,7 +234,7 @@ class Tx:
         """Return identity and dimensions of the configured model; None without a model, or if it cannot be read."""
         embedder = self.context.embedder
         try:
-            return embedder and (embedder.identity, embedder.dimensions)
+            return (embedder.identity, embedder.dimensions) if embedder else None
         except (OSError, ValueError):
             return None
 

@@ -97,14 +97,14 @@ def main() -> int:
             connection = socket.create_connection(("127.0.0.1", PORT))
             for params in (ADD, RECALL):
                 for number in range(WARM_CALLS):
-                    call(connection, {**params, "arguments": {**params["arguments"], **other(params, number)}})
+                    call(connection, {**params, "arguments": {**params["arguments"], **other(params, number)}})  # pyrefly: ignore[invalid-argument]
                 recorder.files.clear()
                 recorder.on = True
                 result = call(connection, params)
                 time.sleep(0.2)  # what the writer does after the answer
                 recorder.on = False
                 assert not result.get("isError"), result
-                missed += report(params["name"], list(recorder.files), wanted.list)
+                missed += report(params["name"], list(recorder.files), wanted.list)  # pyrefly: ignore[bad-argument-type]
         finally:
             server.should_exit = True
             serving.join()

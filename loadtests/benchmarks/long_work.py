@@ -118,7 +118,7 @@ def _measured(
         beside = _Load([], [], [])
         while worker.is_alive():
             for all_, some in zip(beside, _pressed(server.port, _WINDOW_SECONDS), strict=True):
-                all_ += some  # pyright: ignore[reportOperatorIssue]
+                all_ += some
         worker.join()
         wall = time.perf_counter() - began
     complaints += [*alone.complaints, *beside.complaints]

@@ -123,7 +123,7 @@ def _sides(stack: ExitStack, folder: Path, size: int) -> dict[str, Side]:
     for name, given in settings.items():
         data = folder / f"q{len(sides)}"
         kind = "tools" if name == _TOOLS else "mcp"
-        sides[name] = Side(stack.enter_context(quipu(data, **given)), data, kind, size)
+        sides[name] = Side(stack.enter_context(quipu(data, **given)), data, kind, size)  # pyrefly: ignore[bad-argument-type]
     data = folder / "naive"
     data.mkdir()
     server = stack.enter_context(served("loadtests.baselines.naive_server", "--data", str(data)))

@@ -130,4 +130,4 @@ def _slots(chance: random.Random, words: Sequence[str]) -> dict[str, str]:
     slots["language"] = _pick(chance, LANGUAGES)
     slots["day"] = f"2026-{int(chance.random() * 12) + 1:02d}-{int(chance.random() * 28) + 1:02d}"
     slots["code"] = f"E{int(chance.random() * 9000) + 1000}"
-    return slots
+    return slots  # pyrefly: ignore[bad-return]

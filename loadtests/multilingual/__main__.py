@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for key in reversed(keys):
         start[rows[key]] = vectors[key]
     examples, first_new = _examples(shipped, keys, rows, pairs), len(shipped.rows)
-    table = fit(start / SCALE, first_new, examples, _ROUNDS)
+    table = fit(start / SCALE, first_new, examples, _ROUNDS)  # pyrefly: ignore[bad-argument-type]
     used = np.bincount(np.concatenate([example.rows for example in examples]), minlength=len(table)).astype(np.float64)
     for key in keys:
         used[rows[key]] += _TEACHERS_TEXT * np.exp(offered[key])

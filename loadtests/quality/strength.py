@@ -92,7 +92,7 @@ def _fit(sources: Sequence[Evidence]) -> Array:
         p = 1 / (1 + np.exp(-np.clip(x @ fit, -30, 30)))
         slope = (x * (w * p * (1 - p))[:, None]).T @ x + _PENALTY * np.eye(len(fit))
         fit = fit - np.linalg.solve(slope, x.T @ (w * (p - y)) + _PENALTY * fit)
-    return fit
+    return fit  # pyrefly: ignore[bad-return]
 
 
 def _best(evidence: Evidence, fit: Array) -> tuple[Array, Array]:

@@ -97,7 +97,7 @@ def _writes(folder: Path, database: Database, chosen: Chosen) -> tuple[list[Budg
     ]
     stored = [filed, kept["group"], kept["single"], kept["tenants"]]
     answered = [side.answered for side in sides.values()]
-    return rows, _differences(stored, [*answered[:3], sum(answered[3:])], found)
+    return rows, _differences(stored, [*answered[:3], sum(answered[3:])], found)  # pyrefly: ignore[bad-argument-type]
 
 
 def _replica(folder: Path, database: Database, chosen: Chosen) -> tuple[list[Budget], list[str]]:

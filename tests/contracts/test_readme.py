@@ -322,7 +322,7 @@ def unknown_words(words: list[str]) -> list[str]:
     for word in words[1:]:
         inner = next((action.choices for action in at._actions if isinstance(action.choices, dict)), {})
         at = inner.get(word, at)
-        if word.startswith("--") and word not in at._option_string_actions:
+        if word.startswith("--") and word not in at._option_string_actions:  # pyrefly: ignore[missing-attribute]
             unknown.append(word)
     return unknown
 

@@ -3,7 +3,7 @@
 It runs in an environment with that client and nothing of ours, so it states its expectations in plain words.
 """
 
-# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+# pyrefly: ignore-errors
 # The names below are those of a release that is not the one installed beside the tests.
 
 import asyncio

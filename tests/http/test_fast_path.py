@@ -85,7 +85,7 @@ def test_segments_do_not_change_a_rejection_by_headers(server: Served, headers: 
 
 def test_pipelined_requests_are_answered_in_order_on_both_paths(connection: Connection) -> None:
     sent = [
-        legacy("tools/call", number, **(KEEP if number % 3 else ECHO))
+        legacy("tools/call", number, **(KEEP if number % 3 else ECHO))  # pyrefly: ignore[bad-argument-type]
         if number % 2
         else legacy("resources/list", number)
         for number in range(40)

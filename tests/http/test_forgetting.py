@@ -423,7 +423,7 @@ def test_a_note_with_an_imported_id_is_forgotten(server: House, call_in: Call, s
     assert server.application is not None
     store = server.application.kernel.dispatch.store
     row = [{**saved, "id": "plan-7"}[name] for name in Note.__struct_fields__]
-    source = note_source("brain:core", Note(*row))
+    source = note_source("brain:core", Note(*row))  # pyrefly: ignore[bad-argument-type]
 
     def bring(tx: Tx) -> None:
         tx.run("brain.notes.insert", rows=[row])

@@ -245,7 +245,7 @@ def test_invalid_arguments_are_a_result_worded_by_the_dialect(
     server: Served, make: Any, arguments: Any, reason: str
 ) -> None:
     expected = {**text(f"Sorry: Invalid arguments: {reason}"), "isError": True}
-    assert send(server.port, make("tools/call", name="echo", arguments=arguments)) == answered(make, **expected)
+    assert send(server.port, make("tools/call", name="echo", arguments=arguments)) == answered(make, **expected)  # pyrefly: ignore[bad-argument-type]
 
 
 @pytest.mark.parametrize(
@@ -255,13 +255,13 @@ def test_invalid_arguments_are_a_result_worded_by_the_dialect(
 def test_fault_is_an_error_result_without_structured_content(server: Served, make: Any, code: str) -> None:
     expected = {**text(f"Sorry: It is {code}."), "isError": True}
     found = send(server.port, make("tools/call", name="fail", arguments={"code": code}))
-    assert found == answered(make, **expected)
+    assert found == answered(make, **expected)  # pyrefly: ignore[bad-argument-type]
 
 
 @BOTH
 def test_unexpected_error_does_not_reach_the_client(server: Served, make: Any) -> None:
     expected = {**text("Sorry: Internal error."), "isError": True}
-    assert send(server.port, make("tools/call", name="crash")) == answered(make, **expected)
+    assert send(server.port, make("tools/call", name="crash")) == answered(make, **expected)  # pyrefly: ignore[bad-argument-type]
 
 
 @pytest.mark.parametrize(
@@ -562,13 +562,13 @@ def test_client_with_all_capabilities_gets_all_input_requests(server: Served) ->
 
 
 def test_input_request_that_is_not_json_is_an_internal_error_worded_by_the_dialect(server: Served) -> None:
-    expected = complete(**{**text("Sorry: Internal error."), "isError": True})
+    expected = complete(**{**text("Sorry: Internal error."), "isError": True})  # pyrefly: ignore[bad-argument-type]
     assert send(server.port, round_of("ramble", {})) == (200, expected)
 
 
 def belonging(**other: Any) -> str:
     mine = {"actor": "tester", "method": "tools/call", "name": "ask", "arguments": b'{"text":"Hi"}'}
-    return elicitation.purpose(**{**mine, **other})
+    return elicitation.purpose(**{**mine, **other})  # pyrefly: ignore[bad-argument-type]
 
 
 STATES = {

@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,7 +13,7 @@ POST = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory):
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with serving(tmp_path_factory.mktemp("responses") / "data") as server:
         yield server.port
 

@@ -46,7 +46,7 @@ class House:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     data = tmp_path_factory.mktemp("house") / "data"
     data.mkdir()
-    drafts = {name: Key("", scope, utc_now(), tenant=tenant) for name, (tenant, scope) in SCOPES.items()}  # pyright: ignore[reportArgumentType]
+    drafts = {name: Key("", scope, utc_now(), tenant=tenant) for name, (tenant, scope) in SCOPES.items()}  # pyrefly: ignore[bad-argument-type]
     drafts["narrow"] = Key("", "admin", utc_now(), tenant="acme", dialects=("paths",))
     drafts |= {tenant: Key("", "write", utc_now(), tenant=tenant) for tenant in TENANTS}
     secrets = {name: api_keys.create(data, draft)[1] for name, draft in drafts.items()}

@@ -188,7 +188,7 @@ def test_an_import_of_everything_that_was_killed_goes_on_within_the_history(
             left[0] -= 1
             yield batch
 
-    original = portable_import._batches  # pyright: ignore[reportPrivateUsage]
+    original = portable_import._batches
     monkeypatch.setattr(portable_import, "_batches", batches)
     monkeypatch.setattr(long_work, "SLICE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):

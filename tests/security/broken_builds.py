@@ -199,7 +199,7 @@ def _forgetful() -> None:
     kept = auth.Auth.__init__
 
     def init(self: auth.Auth, *given: Any, **more: Any) -> None:
-        kept(self, *given, **{**more, "had_keys": False})
+        kept(self, *given, **{**more, "had_keys": False})  # pyrefly: ignore[bad-argument-type]
 
     put(auth.Auth, __init__=init)
 

@@ -291,7 +291,7 @@ def test_a_page_of_somebody_else_reaches_nothing(
         for value in OURS:
             here = {"host": value, "origin": f"http://{value.rstrip('.')}"}
             if sent(running, method, path, here).status in {403, 421}:
-                wrong.append((method, path, value))
+                wrong.append((method, path, value))  # pyrefly: ignore[bad-argument-type]
     assert wrong == []
     times = len(REACHED) * (len(FOREIGN) + len(HOSTS))
     catalogue("S01", injected=f"names of others, {which}", times=times, outcome="403, 421")

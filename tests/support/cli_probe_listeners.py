@@ -17,7 +17,7 @@ def answering(status: int, body: bytes = b"") -> Iterator[int]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def log_message(self, *_: object) -> None:  # pyrefly: ignore[bad-override]
             return
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 def save(folder: Path, tokenizer: Any, config: dict[str, Any] | None = None, **tensors: Any) -> Path:
     folder.mkdir()
     tokenizer.save(str(folder / "tokenizer.json"))
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")  # pyright: ignore[reportUnknownMemberType]
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps({"normalize": True} if config is None else config))
     return folder
 
@@ -37,5 +37,5 @@ def english(model: Path, folder: Path) -> Path:
     for name in ("config.json", "tokenizer.json"):
         (folder / name).write_bytes((model / name).read_bytes())
     rows = {"embeddings": tensors["embeddings"]}
-    safetensors.numpy.save_file(rows, folder / "model.safetensors")  # pyright: ignore[reportUnknownMemberType]
+    safetensors.numpy.save_file(rows, folder / "model.safetensors")
     return folder

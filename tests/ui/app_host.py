@@ -49,7 +49,7 @@ def hosting(port: int) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def log_message(self, *_: object) -> None:  # pyrefly: ignore[bad-override]
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

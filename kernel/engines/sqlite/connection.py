@@ -418,7 +418,7 @@ def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, in
     target.touch(mode=0o600)
     copy = apsw.Connection(str(target))
     try:
-        with copy.backup("main", db, "main") as job:
+        with copy.backup("main", db, "main") as job:  # pyrefly: ignore[bad-context-manager]
             while not job.done:
                 job.step(_COPIED_PAGES)
                 if progress:

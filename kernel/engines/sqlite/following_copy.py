@@ -93,7 +93,7 @@ class FollowingCopy:
             self._opened()
             return
         target = self._target or self._opened()
-        with target.backup("main", source, "main") as job:
+        with target.backup("main", source, "main") as job:  # pyrefly: ignore[bad-context-manager]
             job.step(-1)
         self._shorten_log(target)
 

@@ -57,4 +57,4 @@ def test_tool_name_in_two_dialects_is_refused() -> None:
 
     one, two = (Dialect(name, "", (read(answer),), reply, lambda fault: Reply(b"", "")) for name in ("one", "two"))
     with pytest.raises(ValueError, match="tool answer stands in two dialects"):
-        Dispatch(None, (one, two))  # pyright: ignore[reportArgumentType]
+        Dispatch(None, (one, two))  # pyrefly: ignore[bad-argument-type]

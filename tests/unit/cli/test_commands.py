@@ -31,7 +31,7 @@ def run(config: Config, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command line with the settings of the test; its exit status and output."""
 
     def command(*arguments: str, **changes: object) -> tuple[int, str]:
-        status = commands.run(parser().parse_args(arguments), config._replace(**changes))
+        status = commands.run(parser().parse_args(arguments), config._replace(**changes))  # pyrefly: ignore[bad-argument-type]
         return status, capsys.readouterr().out
 
     return command

@@ -46,7 +46,7 @@ def visit(config: Config, home: Path, capsys: pytest.CaptureFixture[str]) -> Doc
     """Run the doctor; the exit status and the last line of each subject."""
 
     def run(**changes: object) -> tuple[int, dict[str, str]]:
-        settled = config._replace(port=free_port(), environment={"HOME": str(home)})._replace(**changes)
+        settled = config._replace(port=free_port(), environment={"HOME": str(home)})._replace(**changes)  # pyrefly: ignore[bad-argument-type]
         status = doctor.run(Namespace(json=False), settled, "linux")
         lines = capsys.readouterr().out.splitlines()
         return status, {line[7:].partition(":")[0]: line for line in lines}

@@ -17,7 +17,7 @@ NAME = "memory.example"
 
 def configured(data: Path, port: int = 1) -> Config:
     """The configuration of a command on this data directory."""
-    return config_of(SimpleNamespace(data=data, port=port))  # pyright: ignore[reportArgumentType]
+    return config_of(SimpleNamespace(data=data, port=port))  # pyrefly: ignore[bad-argument-type]
 
 
 def expose(data: Path, *words: str) -> int:

@@ -97,7 +97,7 @@ def stub() -> Iterator[Callable[..., Stub]]:
 
     def make(act: Callable[[socket.socket], object] | bytes = OK, secret: str = TOKEN) -> Stub:
         answer = act
-        made.append(Stub(act if callable(act) else lambda connection: connection.sendall(answer), secret))  # pyright: ignore[reportArgumentType]
+        made.append(Stub(act if callable(act) else lambda connection: connection.sendall(answer), secret))  # pyrefly: ignore[bad-argument-type]
         return made[-1]
 
     yield make

@@ -19,7 +19,7 @@ def answering(status: int) -> Iterator[int]:
             self.send_response(status if self.path == "/healthz" else 404)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def log_message(self, *_: object) -> None:  # pyrefly: ignore[bad-override]
             return
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:

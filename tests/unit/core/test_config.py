@@ -133,7 +133,7 @@ def test_model_can_be_none_and_empty_variables_count_as_unset() -> None:
 def test_every_limit_can_be_set_and_is_documented() -> None:
     given = {f"{PREFIX}{field.upper()}": str(bound.high) for field, bound in BOUNDS.items()}
     read = from_mapping({**HOME, **given}, "linux").limits
-    assert read == Limits()._replace(**{field: bound.high for field, bound in BOUNDS.items()})
+    assert read == Limits()._replace(**{field: bound.high for field, bound in BOUNDS.items()})  # pyrefly: ignore[bad-argument-type]
     assert set(Limits._fields) - set(BOUNDS) == {"hosts", "origins"}
     rows = [
         f"| `{PREFIX}{field.upper()}` | {getattr(Limits(), field)} | {bound.about} | {bound.on_excess} |"

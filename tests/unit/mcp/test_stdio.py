@@ -28,7 +28,7 @@ HELLO = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "
 def spawn(folder: Path, **more: Any) -> Any:
     command = [sys.executable, "-m", "tests.http.mcp_fixture", str(folder)]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    return subprocess.Popen(command, cwd=ROOT, **streams)
+    return subprocess.Popen(command, cwd=ROOT, **streams)  # pyrefly: ignore[no-matching-overload]
 
 
 def lines(*messages: Any) -> bytes:

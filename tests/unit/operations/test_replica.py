@@ -152,7 +152,7 @@ def test_source_of_another_schema_is_not_copied(
 ) -> None:
     replica, here = following
     call("add_memory", path="boat", content="blue")
-    for copy in replica._copies.values():  # pyright: ignore[reportPrivateUsage]
+    for copy in replica._copies.values():
         monkeypatch.setattr(copy, "_schema", 1)
     with pytest.raises(Fault, match="The source has schema"):
         replica.refresh()

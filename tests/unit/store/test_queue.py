@@ -87,7 +87,7 @@ def test_callers_that_were_answered_together_are_in_the_next_group_together(monk
     queue = CallQueue(pool, answer, group=8)
     with pool.lock:  # the first group has all callers
         for name in "abcdefgh":
-            queue._append(job(name))  # pyright: ignore[reportPrivateUsage]
+            queue._append(job(name))
     for _ in range(20):
         for asking in [answered.get(timeout=TIMEOUT_SECONDS) for _ in range(8)]:
             queue.put(asking)

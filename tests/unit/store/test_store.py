@@ -145,7 +145,7 @@ def test_answered_write_is_visible_to_every_reader(store: Store) -> None:
     async def write_and_read() -> None:
         for number in range(20):
             name = await store.write(add(f"{number}"), CONTEXT)[1]
-            assert name in store.read_now(names, CONTEXT)
+            assert name in store.read_now(names, CONTEXT)  # pyrefly: ignore[not-iterable]
             assert name in await store.read(names, CONTEXT)[1]
 
     asyncio.run(write_and_read())
@@ -328,7 +328,7 @@ def test_texts_are_embedded_once_before_the_lock_is_taken(file: Path) -> None:
             other.close()
             return [Embedding(text.encode(), 1.0, b"") for text in texts]
 
-    store = thing_store(file, StoreContext(STATEMENTS, Watching()))  # pyright: ignore[reportArgumentType]
+    store = thing_store(file, StoreContext(STATEMENTS, Watching()))  # pyrefly: ignore[bad-argument-type]
     store.start()
 
     async def queue() -> list[Any]:

@@ -292,7 +292,7 @@ def test_rows_are_mapped_and_changes_counted(db: Connection, group: Group) -> No
 
 def test_preloaded_embeddings_are_not_computed_again(db: Connection) -> None:
     embedder = RecordingEmbedder()
-    db.context = StoreContext(STATEMENTS, embedder)  # pyright: ignore[reportArgumentType]
+    db.context = StoreContext(STATEMENTS, embedder)  # pyrefly: ignore[bad-argument-type]
     tx = Tx(db, CONTEXT, readonly=True)
     ready = Embedding(b"ready", 0.5, b"")
     tx.preload({"a": ready})

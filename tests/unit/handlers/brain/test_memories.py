@@ -316,7 +316,7 @@ def test_without_a_reason_the_metadata_is_inherited(call_ok: CallOk, clock: Cloc
 
 def test_a_bulk_save_saves_all_in_order(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     items = [{"content": f"kettle {number}", "category": "fact"} for number in range(99)]
-    items.append({"content": "last", "category": "value", "tags": ["t"], "importance": 1, "metadata": {"a": 1}})  # pyright: ignore[reportArgumentType]
+    items.append({"content": "last", "category": "value", "tags": ["t"], "importance": 1, "metadata": {"a": 1}})  # pyrefly: ignore[bad-assignment]
 
     answer = call_ok("bulk_save_memories", db="hlg", memories=items)
 

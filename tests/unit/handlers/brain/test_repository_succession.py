@@ -70,7 +70,7 @@ def test_a_successor_carries_project_metadata_and_links_to_entities_on(
     new = answer.get("new_memory") or answer["correction_memory"]
     mine = {"category": "correction", "importance": 5} if name == "handle_correction" else {}
     inherited = {"project_id": "web", "metadata": '{"src":"crm","ticket":42}'}
-    assert new == row("mem_8", "Lyon 3", **{**inherited, **mine}, created_at=LATER, updated_at=LATER)
+    assert new == row("mem_8", "Lyon 3", **{**inherited, **mine}, created_at=LATER, updated_at=LATER)  # pyrefly: ignore[bad-argument-type]
     links = {found["id"]: found for found in call_ok("get_links", db="core")}
     assert {key: links[key] for key in sorted(links) if links[key]["relationship"] == "part_of"} == {
         "lnk_10": link_row("lnk_10", "mem_8", "ent_2"),

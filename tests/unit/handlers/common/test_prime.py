@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers.common import fence
-from handlers.common.prime import _Line, compose  # pyright: ignore[reportPrivateUsage]
+from handlers.common.prime import _Line, compose
 from kernel.server.app import Kernel
 from tests.conftest import Call
 

@@ -585,7 +585,9 @@ ENTRY = st.fixed_dictionaries(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
-        st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: normal_name(pair[0]["name"])
+        st.tuples(ENTRY, st.lists(NAME, max_size=3)),
+        max_size=4,
+        unique_by=lambda pair: normal_name(pair[0]["name"]),  # pyrefly: ignore[bad-argument-type]
     )
 )
 def test_any_entries_survive_a_round_trip_in_json_and_yaml(call: Call, second_store: Store, entries: Any) -> None:
@@ -630,7 +632,7 @@ def many(count: int) -> dict[str, Any]:
             "versions": [{"versionNum": 1, **answer}, {"versionNum": 2, **answer, "changeReason": text}],
             "relations": links,
         }
-        links = [{"targetType": kind, "targetId": item["id"], "relationType": "related_to"}]
+        links = [{"targetType": kind, "targetId": item["id"], "relationType": "related_to"}]  # pyrefly: ignore[bad-assignment]
         entries[plural].append(item)
     return {"entries": entries, "scopes": {"projects": [{"id": "p", "name": "P: # x"}]}}
 
