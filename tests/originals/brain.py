@@ -35,6 +35,7 @@ RULES = (
     Rule("search, search_all: behaviour: query log", "get_query_stats*", "totals.* || data[]"),
     Rule("hybrid_search, semantic_search: behaviour: no model", "hybrid_search*", "outcome", ours='{"results"*'),
     Rule("hybrid_search, semantic_search: behaviour: no model", "semantic_search*", "body", original="*fetch failed*"),
+    Rule("behaviour: unknown ids in filters", "get_*", "outcome", ours="* not found*"),
     Rule("set_config: behaviour: weights", at="outcome", ours="*is a number from 0 to 1"),
     Rule("get_memories, get_resources: behaviour: access tracking", at=TRACKED, sometimes=True),
     Rule(

@@ -41,6 +41,7 @@ RULES = (
     Rule("every tool: behaviour: ids", at="tags[].id", original="<id>", ours="tag_*"),
     Rule("behaviour: order of lists", '*"for_entry"*', "tags[]", "order"),
     Rule("memory_query: behaviour: score of a search", '*"search": "*', "results[].score", "value"),
+    Rule("memory_query: behaviour: strength", '*"search": "*', "results[].strength", "added"),
     Rule("behaviour: end", at="outcome", ours="*was ended before*"),
     Rule(NO_CHANGE, at="outcome", ours="*or another field to change*"),
     Rule(NO_CHANGE, "memory_*", "*ersion.versionNum", original="4", ours="2"),
