@@ -15,10 +15,28 @@ _NULL = {"type": "null"}
 
 
 def input_schema(tool: Tool) -> Schema:
-    """Return the schema of the arguments as one object; the arms of a tagged union are merged, with only the tag
-    required.
+    """Return the schema of the arguments as one object without references, which some clients refuse; the arms of a
+    tagged union are merged, with only the tag required.
     """
-    return tool.input or _object(tool.request)
+    if tool.input:
+        return tool.input
+    schema = _object(tool.request)
+    parts: Mapping[str, Schema] = schema.get("$defs", {})
+    if any(name in _reachable(part, parts) for name, part in parts.items()):  # it has no end without references
+        return schema
+    return _without_references({key: part for key, part in schema.items() if key != "$defs"}, parts)
+
+
+def _without_references(node: Any, parts: Mapping[str, Schema]) -> Any:
+    if isinstance(node, list):
+        return [_without_references(part, parts) for part in cast("list[object]", node)]
+    if not isinstance(node, dict):
+        return node
+    shape = {key: _without_references(part, parts) for key, part in cast("Schema", node).items()}
+    if "$ref" not in shape:
+        return shape
+    whole = _without_references(parts[str(shape["$ref"]).removeprefix(PREFIX)], parts)
+    return {key: part for key, part in {**whole, **shape}.items() if key not in {"$ref", "title"}}
 
 
 def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:

@@ -10,11 +10,11 @@ from kernel.server import app
 
 TOOLS = [tool for dialect in app.DIALECTS for tool in dialect.tools]
 NAMES = ("properties", "$defs")  # of objects whose keys are names
-KINDS = {"type", "anyOf", "$ref"}
+KINDS = {"type", "anyOf"}
 TYPES = {"string", "integer", "number", "boolean", "array", "object", "null"}
 # Gemini takes these keywords of JSON Schema, and refuses a request with others.
 KEYWORDS = {
-    *("type", "description", "title", "default", "enum", "items", "properties", "required", "anyOf", "$ref", "$defs"),
+    *("type", "description", "title", "default", "enum", "items", "properties", "required", "anyOf"),
     *("minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "pattern", "additionalProperties"),
 }
 
