@@ -190,6 +190,8 @@ def sections(text: str, *, empty: bool = False) -> Iterator[Section]:
         level = len(match[1])
         if (lead := _lead(lines)) and level > (path[-1][0] if path else 0):
             path.append((level - 0.5, lead))
+        elif (heading_lead := _lead(lines, is_plain=False)) and any(depth == level - 0.5 for depth, _ in path):
+            _descend(path, level - 0.5, heading_lead)
         heading, lines = _title(match[2]), []
         _descend(path, level, heading)
         above = (*(title for _, title in path[:-1]), *(shown for _, shown in elements if shown))
@@ -212,15 +214,18 @@ def _enter_or_leave(elements: list[tuple[str, str]], line: str, closed: Collecti
         del elements[last:]
 
 
-def _lead(lines: Sequence[str]) -> str:
+def _lead(lines: Sequence[str], *, is_plain: bool = True) -> str:
     """Return the last line above a heading if it leads to that: by a colon at its end, or bold letters throughout, or
-    since it is short and forbids.
+    since it is short and forbids, if it may be such a plain line; else no sentence leads.
     """
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     if _ITEM.fullmatch(last) or last.startswith((">", "|", "<")):
         return ""
     is_lead = last.rstrip("*_ ").endswith(":") or _BOLD.fullmatch(last)
-    return last.strip("*_ ") if is_lead or (len(last) <= _MOST_LEAD and _FORBIDS.search(last)) else ""
+    text = last.strip("*_ ")
+    if not is_plain:  # it takes the place of another, which leads to the headings before it
+        return text if is_lead and not text.endswith((".", "!", "?")) else ""
+    return text if is_lead or (len(last) <= _MOST_LEAD and _FORBIDS.search(last)) else ""
 
 
 def _descend_to(path: list[tuple[float, str]], lines: list[str], line: str) -> bool:
@@ -235,7 +240,7 @@ def _descend_to(path: list[tuple[float, str]], lines: list[str], line: str) -> b
     return bool(title)
 
 
-def _descend(path: list[tuple[float, str]], level: int, title: str) -> None:
+def _descend(path: list[tuple[float, str]], level: float, title: str) -> None:
     """Put a heading in the place of those of its level and of deeper levels."""
     while path and path[-1][0] >= level:
         path.pop()

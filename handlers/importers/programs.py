@@ -22,6 +22,7 @@ from handlers.importers.records import (
     damaged,
     filled,
     headed,
+    id_of,
     is_deleted,
     is_set_aside,
     mapping_in,
@@ -381,7 +382,19 @@ def _service_key(digest: str) -> str:
 _MEM0_TEXTS = ("memory", "text", "data", "content")
 _MEM0_CREATED, _MEM0_UPDATED = ("created_at", "createdAt", "timestamp"), ("updated_at", "updatedAt")
 _MEM0_PLACED = (
-    *(*_MEM0_TEXTS, *_MEM0_CREATED, *_MEM0_UPDATED, "id", "hash", "metadata", "category", "type", "categories", "tags"),
+    *(
+        *_MEM0_TEXTS,
+        *_MEM0_CREATED,
+        *_MEM0_UPDATED,
+        "id",
+        "_id",
+        "hash",
+        "metadata",
+        "category",
+        "type",
+        "categories",
+        "tags",
+    ),
     *("expiration_date", "text_lemmatized", "memory_id", "old_memory", "new_memory", "event", "is_deleted"),
 )
 _NO_TEXT = f"has none of {', '.join(_MEM0_TEXTS)}"
@@ -405,7 +418,7 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
 def _mem0_memory(row: Values, name: str) -> Record:
     in_parts = filter(None, (texts_in_parts(row.get(name)) for name in _MEM0_TEXTS))
     text = text_of(row, *_MEM0_TEXTS) or next(in_parts, "")
-    number = text_of(row, "id", "hash") or text
+    number = id_of(row, "id", "_id", "hash") or text
     metadata = {**mapping_in(row.get("metadata")), **other_members(row, *_MEM0_PLACED)}
     return Record(
         "brain",
@@ -416,7 +429,7 @@ def _mem0_memory(row: Values, name: str) -> Record:
         tags=tags_of(row.get("categories"), row.get("tags")),
         created_at=time_in(row, *_MEM0_CREATED),
         updated_at=time_in(row, *_MEM0_UPDATED),
-        origin=filled({"system": MEM0, "id": text_of(row, "id"), "hash": text_of(row, "hash"), "file": name}),
+        origin=filled({"system": MEM0, "id": id_of(row, "id", "_id"), "hash": text_of(row, "hash"), "file": name}),
         details={
             "metadata": metadata,
             "valid_until": utc_of(row.get("expiration_date")),

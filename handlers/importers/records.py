@@ -22,6 +22,10 @@ _COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
 REDACTED, SECRET = "[redacted]", "a password or key"
 _LEAST_VECTOR = 16  # numbers of a list
+_TIMES = {
+    *("created_at", "createdAt", "timestamp", "updated_at", "updatedAt", "created_at_iso", "updated_at_iso"),
+    *("created_at_epoch", "expiration_date"),
+}
 PRIVATE, _CLOSE = "<private>", "</private>"
 
 Values = Mapping[str, Any]
@@ -50,8 +54,17 @@ def text_of(values: Values, *names: str) -> str:
     return ""
 
 
+def id_of(values: Values, *names: str) -> str:
+    """Return the first of these values that is a text, a number, or an id as MongoDB exports it."""
+    ids = (mapping_in(values.get(name)).get("$oid") or values.get(name) for name in names)
+    texts = (str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in ids)
+    return text_of({str(at): text for at, text in enumerate(texts)}, *map(str, range(len(names))))
+
+
 def utc_of(value: object) -> str:
     """Return a time in any of the forms that other programs write, as stored here; empty for other texts."""
+    if isinstance(value, dict):  # as MongoDB exports it
+        value = cast("dict[str, object]", value).get("$date")
     if isinstance(value, str | int) and not isinstance(value, bool):
         bare = str(value).strip()
         if len(bare) in _COMPACT and (date := _compact(bare)):
@@ -148,11 +161,15 @@ def filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def other_members(values: Values, *known: str) -> dict[str, Any]:
-    """Return the members of a row that have no place of their own in a memory, without vectors."""
+    """Return the members of a row that have no place of their own in a memory, without vectors; and times that are none
+    that can be read.
+    """
     return {
         name: value
         for name, value in filled(values).items()
-        if name not in known and not _is_vector(value) and isinstance(value, str | int | float | list | dict)
+        if (name not in known or (name in _TIMES and not utc_of(value)))
+        and not _is_vector(value)
+        and isinstance(value, str | int | float | list | dict)
     }
 
 

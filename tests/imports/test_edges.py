@@ -458,6 +458,9 @@ FORBIDDEN += ("\u042d\u0442\u043e \u0437\u0430\u043f\u0440\u0435\u0449\u0435\u04
         ("<br>\n<div>\n\n## A\npush\n</div>\n", ["A"]),
         ("---\ntitle: Never do\n---\n## A\npush\n", ["Never do > A"]),
         ("---\nname: never-do\n---\npush\n", ["never-do"]),
+        ("**\u274c DON'T**\n\n## A\npush\n\n**\u2705 DO**\n\n## B\nrun\n", ["\u274c DON'T > A", "\u2705 DO > B"]),
+        ("Never do:\n## A\npush\n\nAlways do:\n## B\nrun\n", ["Never do: > A", "Always do: > B"]),
+        ("**Never**\n\n## A\npush\n\n**Not even once.**\n\n## B\nrun\n", ["Never > A", "Never > B"]),
         ("# A\nUse tabs.\n<!--\n## B\npush\n-->\n# C\nrun\n", ["A", "C"]),
     ],
 )

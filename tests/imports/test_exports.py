@@ -200,6 +200,34 @@ def test_a_list_of_texts_is_one_of_memories(text: str, shell: Shell, tmp_path: P
     assert sorted(row["content"] for row in rows) == ["Milk \u00e9.", "Tea."]
 
 
+def test_ids_that_are_numbers_or_of_mongodb_name_a_memory(shell: Shell, tmp_path: Path) -> None:
+    rows = [{"id": 7, "memory": "Tea."}, {"_id": {"$oid": "65a0"}, "text": "Milk."}]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    shell.bring(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(json.dumps([{**rows[0], "memory": "Coffee."}, {**rows[1], "text": "Cream."}]))
+    assert shell.bring(tmp_path / "a.json")["counts"] == {"updated": 2, "already there": 0, "left out": 0}
+    assert sorted(contents(shell, "brain_memory")) == ["Coffee.", "Cream."]
+
+
+def test_a_time_that_cannot_be_read_is_kept_as_metadata(shell: Shell, tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "memory": "Tea.", "created_at": "01/02/2024", "expiration_date": "never"},
+        {"id": "2", "memory": "Milk.", "created_at": {"$date": "2024-01-02T00:00:00Z"}},
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    shell.bring(tmp_path / "a.json")
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    memories = {line["row"]["content"]: line["row"] for line in lines if line.get("table") == "brain_memory"}
+    metadata = {text: json.loads(row["metadata"]) for text, row in memories.items()}
+    assert {
+        text: {key: value for key, value in parts.items() if key != "from"} for text, parts in metadata.items()
+    } == {
+        "Tea.": {"created_at": "01/02/2024", "expiration_date": "never"},
+        "Milk.": {},
+    }
+    assert memories["Milk."]["created_at"] == "2024-01-02T00:00:00.000Z"
+
+
 def test_texts_among_objects_and_of_damaged_lists_are_no_memories(shell: Shell, tmp_path: Path) -> None:
     source = tmp_path / "a.json"
     source.write_text('[{"id": "1", "memory": "Tea."}, "id": "2", "tags": ["x", "y"]}, {"id": "3", "memory": "Milk."}]')

@@ -30,7 +30,7 @@ _PLACEHOLDER = regex(
 # Values that another program puts in: templates, parameters of a query, references to a vault or a variable.
 _TEMPLATE = regex(
     r"\{[{%]|\[\[|[#%]\{|\{[a-z_][\w.]{0,64}\}|%\w{1,64}%|@@|__[a-z]|@microsoft\.|[@:][a-z_]{0,32}(?:pass|pw)\w{0,32}\Z"
-    r"|(?:op|ssm|vault|arn|ref\+[a-z]{1,32}|keyring|keychain|awssm):|(?:var|local|data|module|vault)\.",
+    r"|\A@[a-z]{2,32}\(|(?:op|ssm|vault|arn|ref\+[a-z]{1,32}|keyring|keychain|awssm):|(?:var|local|data|module|vault)\.",
     re.I,
 )
 # A value of words with one of these among them says what belongs there: `wrong-password`, `tu-secreto-aqui`.

@@ -122,6 +122,7 @@ def test_notes_about_passwords_are_kept(text: str) -> None:
         'password: "[[ .Password ]]"',
         "password: %DB_PASSWORD%",
         "password=@password",
+        'password: @Value("${db.pw}")',
         "password: op://Private/db/password",
         "password: arn:aws:secretsmanager:us-east-1:123456789012:secret:db-abc",
         "API_TOKEN=@@API_TOKEN_1234@@",
