@@ -28,8 +28,8 @@ _ADVERB, _VERBS = "ly", "ed"  # their endings
 _PAST = frozenset("became gave left quit sold took went".split())
 _RECENT = frozenset(
     """actualmente ahora aktuell antes anymore auparavant avant bisher bislang current desde désormais formerly früher
-    heute hoy inzwischen jetzt last latest maintenant mittlerweile new newest next nun previously revised seit since
-    today updated vorher yesterday""".split()
+    heute hoy inzwischen jetzt last latest maintenant mittlerweile neue neuer neues new newest next nouveau nouvelle
+    nueva nuevo nun previously revised seit since today updated vorher yesterday""".split()
 )
 _DETERMINERS = frozenset(
     """a an her his my our the their your das der die ein eine mein meine unser unsere la le les ma mes mon nos notre un
@@ -57,6 +57,7 @@ _CONTRACTED = regex(r"n['’]t\b")
 _AUXILIARIES = frozenset("are can could did do does had has have is may might must should was were will would".split())
 # Of other languages; English has "hat" and "son".
 _IS = frozenset("are is was were ist sind war est sont es son".split())
+_HAS = frozenset("has have hat haben tiene tienen".split())
 _OTHER_AUXILIARIES = frozenset("est ist sind war wird wurde wurden hat haben ont ha han se son sont".split())
 _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
@@ -72,7 +73,7 @@ _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _LABEL = regex(
     "[^\\W\\d_]+[ \u00a0\u202f]?: "
 )  # of a turn of a conversation, in which answers follow each other, or "Correction"
-_HYPHENATED = regex(r"(?<![^\W\d_])[^\W\d_]++(?:-[^\W\d_]++)+")
+_COMPOUND = regex(r"(?<![^\W_])[^\W\d_]++(?:[-_][^\W\d_]++)+")
 # Relations, and the changes after which they have another value: "lives in Rome", "moved to Bari".
 _CHANGES = tuple(
     (frozenset(states.split()), frozenset(changes.split()))
@@ -87,10 +88,14 @@ _CHANGES = tuple(
             "renamed umbenannt rebaptisé renommé rebautizado renombrado renombró",
         ),
         ("built hosted run runs stored written", "converted migrated ported rewritten"),
-        ("attend attends goes", "moved switched transferred"),
+        ("attend attends goes", "moved"),
         ("employed work works arbeitet travaille trabaja", "hired joined gewechselt rejoint"),
     )
 )
+# Whatever the relation was: "studies law with Mr. Pohl", "switched to Ms. Rist for law".
+_SWITCHED = frozenset("changed switched transferred gewechselt umgestiegen wechselte cambió pasó passé".split())
+_TO = frozenset("to auf zu a à".split())
+_CHANGED = _SWITCHED.union(*(changes for _, changes in _CHANGES))
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = (
     frozenset(word for kinds in _CHANGES for words in kinds for word in words)
@@ -113,9 +118,19 @@ _RELATIONS = (
 )
 
 
+class _Asked(NamedTuple):
+    """A question: the stems of its subjects, its text in words, its values, and whether a word says its relation."""
+
+    subjects: set[str]
+    text: str
+    values: index.NamedValues | None
+    is_for: Callable[[str], bool]
+
+
 class _Statement(NamedTuple):
     """A short hit, without its label, all its words, its content words in order and without numbers, those of the
-    question's subjects that it holds, those that have a hyphen, and its share of a value that the question names.
+    question's subjects that it holds, the question, its names of several parts that the question has, such as check-in,
+    and its share of a value that the question names.
     """
 
     item: ScoredDocument
@@ -126,7 +141,8 @@ class _Statement(NamedTuple):
     forms: dict[str, str]  # of the content words, by their stems
     words: frozenset[str]
     subjects: frozenset[str]
-    hyphenated: frozenset[str]
+    asked: _Asked
+    compounds: frozenset[str]
     value: float | None
 
 
@@ -154,11 +170,9 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     subjects = {stem for stem, word in _content_words(tx, question).items() if word not in _RELATIONS}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
-    values = index.named_values(question)
-    asked = _without_hyphens(question)
-    statements = [
-        _statement(tx, item, text, subjects, asked, values) for item, text in zip(sequence, texts, strict=False)
-    ]
+    is_for = partial(index.has_word_like, tx, question)
+    asked = _Asked(subjects, _in_words(question), index.named_values(question), is_for)
+    statements = [_statement(tx, item, text, asked) for item, text in zip(sequence, texts, strict=False)]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
 
@@ -227,10 +241,9 @@ def _statement_text(text: str) -> str:
     return lines[-1]
 
 
-def _statement(
-    tx: Tx, item: ScoredDocument, text: str, subjects: set[str], asked: str, values: index.NamedValues | None
-) -> _Statement | None:
+def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _Statement | None:
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
+    subjects = asked.subjects
     if not text or not subjects or not _may_be_about(text, subjects):
         return None
     label = _LABEL.match(text)
@@ -241,15 +254,14 @@ def _statement(
     about = words & subjects
     if 2 * len(about) < len(subjects):
         return None
-    value = values.share(text, str.isspace) if values else None
+    value = asked.values.share(text, str.isspace) if asked.values else None
     spoken = [*_WORD.findall(_CONTRACTED.sub(" not", _POSSESSIVE.sub("", text.lower()))), "", ""]
-    hyphenated = _HYPHENATED.findall(text) if "-" in text else ()
-    names = frozenset(name for name in map(_without_hyphens, hyphenated) if name in asked)
-    return _Statement(item, text, label is not None, spoken, tuple(forms), forms, words, about, names, value)
+    names = frozenset(name for name in map(_in_words, _COMPOUND.findall(text)) if name in asked.text)
+    return _Statement(item, text, label is not None, spoken, tuple(forms), forms, words, about, asked, names, value)
 
 
-def _without_hyphens(text: str) -> str:
-    return text.lower().replace("-", " ")
+def _in_words(text: str) -> str:
+    return text.lower().replace("-", " ").replace("_", " ")
 
 
 def _content_words(tx: Tx, text: str) -> dict[str, str]:
@@ -269,15 +281,69 @@ def _may_be_about(text: str, subjects: set[str]) -> bool:
 
 
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
-    if _is_about_another(newer, older):
+    if _is_about_another(newer, older) or _says_otherwise(newer, older):
         return False
-    if not older.subjects <= newer.subjects and not _is_opposed(newer, older):
+    is_switched = _is_switched(newer, older)
+    if not (older.subjects <= newer.subjects or is_switched or _is_opposed(newer, older)):
         return _is_moved(newer, older) and not _names_another(newer, older)
     common, least = older.words & newer.words, min(len(older.words), len(newer.words))
     share = 2 * (len(common) + _is_changed(newer, older)) >= least
     if len(common) == 1 < least and (_is_topic_of_value(newer, older) or _is_topic_of_value(older, newer)):
         share = _is_turned(newer, older)
-    return (share or index.begins_alike(newer.text, older.text)) and not _names_another(newer, older)
+    is_same = share or is_switched or index.begins_alike(newer.text, older.text)
+    return is_same and not _names_another(newer, older)
+
+
+def _is_switched(newer: _Statement, older: _Statement) -> bool:
+    """Return whether the newer statement says of the same things that they switched to another: "studies law with Ann"
+    and "switched to Bob for law", which lacks the verb alone.
+    """
+    spoken = newer.spoken
+    at = next((at for at, word in enumerate(spoken) if word in _SWITCHED), 0)
+    if not at or _TO.isdisjoint(spoken) or spoken[at + 1] in _OWN:
+        return False
+    is_of_pronoun = spoken[0] == older.spoken[0] not in {*_DETERMINERS, *newer.forms.values()}
+    if len(older.words & newer.words) + is_of_pronoun <= 1:
+        return False
+    verb = older.spoken[_beginning(newer, older)]
+    return verb != "" and all(older.forms[stem] == verb for stem in older.subjects - newer.subjects)
+
+
+def _beginning(newer: _Statement, older: _Statement) -> int:
+    """Return the number of words with which both statements begin."""
+    pairs = zip(newer.spoken[:-1], older.spoken[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
+
+
+def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
+    """Return whether two statements of a subject say other things of it, of which the question asks for one, as "opens
+    at 8" and "closes at 6" do, or one has and the other is something. A word of change says the same, and so does a
+    newer statement that says the older value otherwise, as "moved from X to Y" and "no longer X" do.
+    """
+    at, value = _beginning(newer, older), older.sequence[-1]
+    verb, other = older.spoken[at], newer.spoken[at]
+    if index.is_negated(newer.text) != index.is_negated(older.text):
+        return not _places(newer.sequence, value) and newer.sequence[-1] not in older.words
+    if _places(newer.sequence, value) and not _is_in_place(newer, older, at + 1, older.forms[value]):
+        return False
+    if verb in _HAS and other in _IS:
+        return older.spoken[at + 1] in _DETERMINERS
+    are_other = at > 0 and _is_relation(older, newer, verb) and _is_relation(newer, older, other)
+    return are_other and older.asked.is_for(verb) != newer.asked.is_for(other)
+
+
+def _is_in_place(newer: _Statement, older: _Statement, after: int, word: str) -> bool:
+    """Return whether the same words, not only of content, stand in both statements before a word, from a place on."""
+    before = [[*takewhile(word.__ne__, statement.spoken[after:])] for statement in (newer, older)]
+    return word in newer.spoken and before[0] == before[1] and not {*newer.forms.values()}.issuperset(before[0])
+
+
+def _is_relation(statement: _Statement, other: _Statement, word: str) -> bool:
+    """Return whether a word of content may be the verb of one statement alone, and is none of change."""
+    stem = next((stem for stem, form in statement.forms.items() if form == word), None)
+    if stem is None or stem in other.words or stem == statement.sequence[-1] or stem.isdigit():
+        return False
+    return word not in _CHANGED and word not in _PAST and not word.endswith(_ADVERB)
 
 
 def _is_turned(newer: _Statement, older: _Statement) -> bool:
@@ -354,8 +420,8 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     """Return whether two statements have one form and differ at both ends, as "The Berlin office opens at 8" and "The
     Paris office opens at 9" do: another subject with another value; or in a word such as check-in, which is asked for.
     """
-    text = _without_hyphens(newer.text) if older.hyphenated else ""
-    if not all(name in text for name in older.hyphenated):
+    text = _in_words(newer.text) if older.compounds else ""
+    if not all(name in text for name in older.compounds):
         return True
     if len(newer.sequence) != len(older.sequence):
         return False

@@ -23,6 +23,7 @@ _MOST_CHARS = 240  # of a statement
 _LEAST_ALIKE = 3  # words, of which one is a subject and one is the predicate
 _STEM_LETTERS = 4  # letters by which forms of a name, as of cases, are recognised; not measured
 _MAX_ENDING = 3  # letters that they may differ in length; not measured
+_LIKE = 0.6  # cosine of forms of a word, as "wrote" and "written"; of words of other meaning it is less than .4
 
 _WORD = regex(r"[^\W_]+(?:['’][^\W_]+)*")
 _POSSESSIVE = regex(r"['’]s\b")
@@ -85,6 +86,14 @@ def covers(embedder: Embedder, left_text: tuple[str, bytes], right_text: tuple[s
 def tell_apart(left: str, right: str) -> bool:
     """Return whether two texts differ in their numbers, in a negation, or each in a name that the other lacks."""
     return is_negated(left) != is_negated(right) or _differ_in_numbers(left, right) or _differ_in_names(left, right)
+
+
+def has_word_like(tx: Tx, text: str, word: str) -> bool:
+    """Return whether a text has a word or another of its forms or of its meaning."""
+    if word[:_STEM_LETTERS] in text.lower():
+        return True
+    embedder, vectors = tx.context.embedder, embed_texts(tx, [text])
+    return embedder is not None and bool(vectors) and embedder.nearest(vectors[0].tokens, word) >= _LIKE
 
 
 def begins_alike(left: str, right: str) -> bool:

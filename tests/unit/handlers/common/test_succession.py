@@ -63,6 +63,11 @@ PAIRS = [
     ("Die Orgel läuft über Strom.", "Die Orgel wurde von Strom auf Gas umgestellt.", "womit läuft die Orgel?"),
     ("The referee is Hana Blum.", "Otis Crane is the referee.", "who is the referee?"),
     ("The start-up meeting is at 9.", "The start up meeting is at 11.", "when is the start-up meeting?"),
+    # The newer statement lacks the verb, or only names the thing as new.
+    ("Rhea studies Manx with Ann.", "Rhea switched to Otis for Manx.", "with whom does Rhea study Manx?"),
+    ("I write letters in Vim.", "I switched to Helix for letters.", "what do I write letters in?"),
+    ("Mein Arzt ist Dr. Pohl.", "Mein neuer Arzt ist Dr. Ehlers.", "wer ist mein Arzt?"),
+    ("The inn makes rye bread.", "The inn discontinued rye bread.", "does the inn make rye bread?"),
 ]
 APART = [
     ("Mila plays chess.", "Mila plays tennis with Jo.", "does Mila play chess?"),
@@ -98,6 +103,20 @@ APART = [
     ("Bus 12 stops at the school.", "Bus 14 stops at the school and the mall.", "where does bus 12 stop?"),
     ("Cheese comes on Tuesdays.", "Bread comes on Tuesdays and Fridays.", "when is cheese delivered?"),
     ("Judge Weber hears the case.", "Judge Weber's clerk files the case.", "who hears the case?"),
+    # The same subject, of which the newer statement says something else.
+    ("The tram machine takes coins.", "The tram machine prints in colour.", "what does the tram machine take?"),
+    ("Otto's shift starts at 6.", "Otto's shift ends at 14:30.", "when does Otto's shift start?"),
+    ("The exam was written by Dr. Holm.", "The exam was graded by Dr. Falk.", "who wrote the exam?"),
+    ("The south gate has a keypad.", "The south gate is wide.", "has the south gate a lock?"),
+    ("Perla does not like olives.", "Perla likes hiking in the Alps.", "what does Perla not like?"),
+    # Names of several words, of which the question has one.
+    (
+        "The function parse_date raises ValueError.",
+        "The function parse_time raises OSError.",
+        "what does parse_date raise?",
+    ),
+    ("The key for maps is in vault A.", "The key for mail is in vault B.", "where is the key for maps?"),
+    ("Log 09:14: sensor 3 offline.", "Log 09:52: sensor 5 offline.", "which sensor was offline at 09:14?"),
     ("user: I spent 21 euros on the cello.", "user: The cello is out of tune.", "how much did the cello cost?"),
     (
         "1. Stop the pump.\n2. Drain it.\n3. Clean it.",
