@@ -89,9 +89,9 @@ def _listed(words: list[str]) -> str:
 
 MAX_SIMILAR = 5  # as in the original
 _CANDIDATES = 20  # by words, if there are no vectors; not measured
-# In a transformer's vectors two names lie farther apart than in the sum of their words, and words that mean the same
-# lie nearer. Chosen by the agreement with its decisions.
-_OTHERS_APART, _SAME_NEARER, _SAME_DAY_NEARER = 0.2, 0.05, 0.2
+# In a transformer's vectors two names lie farther apart than in the sum of their words, and so do numbers of two
+# subjects; words that mean the same lie nearer. Chosen by the agreement with its decisions.
+_OTHERS_APART, _NUMBERS_APART, _SAME_NEARER, _SAME_DAY_NEARER = 0.2, 0.1, 0.05, 0.2
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES = (
     "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "
@@ -264,11 +264,20 @@ def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list
 
     def is_similar(content: str, distance: float) -> bool:
         texts = content, request.content
-        nearer = _SAME_DAY_NEARER if index.share_day(*texts) else _SAME_NEARER if index.share_half(*texts) else 0.0
-        more = -_OTHERS_APART if index.are_about_others(*texts) else nearer
-        return distance < limit + more or index.begins_alike(*texts) or index.ends_alike(*texts)
+        return distance < limit + _nearer(*texts) or index.begins_alike(*texts) or index.ends_alike(*texts)
 
     return [hits_by_id[row.id] for row in rows if is_similar(row.content, hits_by_id[row.id].distance or 0.0)]
+
+
+def _nearer(new: str, old: str) -> float:
+    """Return how much nearer two texts are to a transformer than the distance says; less than 0 if they lie apart."""
+    if index.are_about_others(new, old):
+        return -_OTHERS_APART
+    if index.share_day(new, old):
+        return _SAME_DAY_NEARER
+    if index.begin_apart(new, old):
+        return -_NUMBERS_APART
+    return _SAME_NEARER if index.share_half(new, old) else 0.0
 
 
 def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:

@@ -133,6 +133,13 @@ def are_about_others(left: str, right: str) -> bool:
     return _differ_in_names(left, right) and MONTH_OF.keys() >= _names(left).names & _names(right).names
 
 
+def begin_apart(left: str, right: str) -> bool:
+    """Return whether two statements begin with subjects that the other lacks, and say other numbers."""
+    first, second = _WORD.findall(left.lower()), _WORD.findall(right.lower())
+    subjects = [next((word for word in words if word not in STOP_WORDS), "") for words in (first, second)]
+    return subjects[0] not in second and subjects[1] not in first and _numbers(left) != _numbers(right)
+
+
 def share_half(left: str, right: str) -> bool:
     """Return whether two texts have half of the words that say the subject of the shorter in common."""
     first, second = ({*_WORD.findall(_POSSESSIVE.sub("", text.lower()))} - STOP_WORDS for text in (left, right))

@@ -32,6 +32,7 @@ from kernel.search.documents import (
 )
 from kernel.search.equivalence import (
     are_about_others,
+    begin_apart,
     begins_alike,
     ends_alike,
     has_word_like,
@@ -99,6 +100,7 @@ __all__ = [
     "Weights",
     "Within",
     "are_about_others",
+    "begin_apart",
     "begins_alike",
     "character_pairs",
     "clear",

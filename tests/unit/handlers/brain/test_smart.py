@@ -123,6 +123,15 @@ def test_a_fact_about_another_person_is_shown_only_if_it_is_nearer(call_ok: Call
     assert call_ok("smart_save_memory", db="core", content=new, category="fact")["action"] == action
 
 
+@pytest.mark.parametrize(
+    ("new", "action"),
+    [("The rain barrel holds 300 litres.", "added"), ("The hot tub takes in 900 litres.", "needs_decision")],
+)
+def test_a_number_of_another_subject_is_shown_only_if_it_is_nearer(call_ok: CallOk, new: str, action: str) -> None:
+    call_ok("save_memory", db="core", content="The hot tub holds 900 litres.", category="fact")
+    assert call_ok("smart_save_memory", db="core", content=new, category="fact")["action"] == action
+
+
 @pytest.mark.parametrize("content", ["!!!", "\U0001f389", "\u2192 \u2192"])
 def test_text_without_words_matches_only_identical_text(call_ok: CallOk, content: str) -> None:
     for other in ("...", "The user lives in Lyon.", f"{content} a party in Lyon"):
