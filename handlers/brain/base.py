@@ -43,6 +43,8 @@ class _Metadata(Struct):
 DATABASES = "QUIPU_BRAIN_DATABASES"
 HALF_LIFE_DAYS = "QUIPU_BRAIN_HALF_LIFE_DAYS"
 DUPLICATE_DISTANCE = "QUIPU_BRAIN_DUPLICATE_DISTANCE"
+_SPACE = "brain:"
+_KIND_OF = {"mem": "memory", "ent": "entity", "note": "note", "lnk": "link"}  # by the beginnings of ids
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -58,7 +60,7 @@ def space(tx: Tx, db: str, name: str = "db") -> str:
     names = databases(tx)
     if db not in names:
         raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(names)}")
-    return f"brain:{db}"
+    return f"{_SPACE}{db}"
 
 
 def new_id(tx: Tx, prefix: str) -> str:
@@ -125,7 +127,15 @@ def stored(value: Any) -> Any:
 
 
 def not_found(kind: str, key: str) -> Fault:
-    return Fault("not_found", f"{kind} '{key}' not found")
+    """Return the refusal of an id of no such row, which tells its kind if another, and the id in that of a recall."""
+    message = f"{kind} '{key}' not found"
+    place, _, id_ = key.partition("/")
+    other = _KIND_OF.get(key.partition("_")[0])
+    if place.startswith(_SPACE) and id_:
+        message += f": its id is {id_}, its db {place.removeprefix(_SPACE)}"
+    elif other and other not in kind.lower():
+        message += f", which is the id of {'an' if other == 'entity' else 'a'} {other}"
+    return Fault("not_found", message)
 
 
 def check_fields(fields: Sequence[str] | None, *row_types: type[Struct]) -> None:

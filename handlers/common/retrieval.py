@@ -186,7 +186,7 @@ def missing_ids(tx: Tx, ids: Sequence[str]) -> list[str]:
 def _key(id_: str) -> tuple[str, str]:
     space, slash, key = id_.partition("/")
     if not slash:
-        raise Fault("invalid", f"ids: {one_line(id_, _SHOWN_ID)} is not an id of a recall")
+        raise Fault("invalid", f"ids: {one_line(id_, _SHOWN_ID)} is not an id of a recall, such as brain:core/mem_1")
     return space, key
 
 

@@ -389,6 +389,19 @@ def test_an_unknown_id_is_not_found(call_ok: CallOk, refused: CallOk, name: str,
     assert refused(name, db="core", **arguments) == ("not_found", "Error: Memory 'mem_x' not found")
 
 
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("brain:core/mem_x", ": its id is mem_x, its db core"),
+        ("ent_x", ", which is the id of an entity"),
+        ("note_x", ", which is the id of a note"),
+        ("gl_x", ""),
+    ],
+)
+def test_an_id_of_another_kind_or_of_recall_is_told(refused: CallOk, key: str, hint: str) -> None:
+    assert refused("delete_memory", db="core", id=key) == ("not_found", f"Error: Memory '{key}' not found{hint}")
+
+
 def test_a_memory_of_another_database_is_not_found(call_ok: CallOk, refused: CallOk) -> None:
     key = call_ok("save_memory", db="therapy", content="elsewhere", category="fact")["id"]
 
