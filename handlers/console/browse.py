@@ -87,11 +87,11 @@ def _in_space(tx: Tx, space: str, under: str, first: str) -> Browse:
 
 
 def _scopes(tx: Tx, space: str, first: str, limit: int) -> list[tuple[str, int]]:
-    return tx.all("kernel.console.scopes", _pair, space=space, first=first, limit=limit, most=MOST_COUNTED)
+    return tx.rows("kernel.console.scopes", space=space, first=first, limit=limit, most=MOST_COUNTED)
 
 
 def _in_scope(tx: Tx, space: str, scope: str, below: int) -> Browse:
-    rows = tx.all("kernel.console.in_scope", _row, space=space, scope=scope, below=below, limit=PAGE_ROWS + 1)
+    rows = tx.rows("kernel.console.in_scope", space=space, scope=scope, below=below, limit=PAGE_ROWS + 1)
     where = {"space": space, "scope": scope}
     more = {**where, "before": str(rows[PAGE_ROWS - 1][0])} if len(rows) > PAGE_ROWS else None
     trail = [_root(space), Branch(scope or "without a scope", where, 0)]
@@ -100,7 +100,7 @@ def _in_scope(tx: Tx, space: str, scope: str, below: int) -> Browse:
 
 def _in_folder(tx: Tx, space: str, under: str, first: str) -> Browse:
     where = {"space": space, "first": first, "high": under + _LAST, "from": len(under) + 1, "least": _LEAST}
-    rows = tx.all("kernel.console.children", _pair, **where, most=MOST_COUNTED, limit=PAGE_ROWS + 1)
+    rows = tx.rows("kernel.console.children", **where, most=MOST_COUNTED, limit=PAGE_ROWS + 1)
     branches, places = list[Branch](), list[Place]()
     for key, count in rows[:PAGE_ROWS]:
         name, slash, _ = key[len(under) :].partition("/")
@@ -123,11 +123,3 @@ def _root(space: str) -> Branch:
 def _further(where: dict[str, str], names: list[str]) -> dict[str, str] | None:
     """Return the parameters of the page that begins with the name after those of this page."""
     return {**where, "first": names[PAGE_ROWS]} if len(names) > PAGE_ROWS else None
-
-
-def _pair(name: str, count: int) -> tuple[str, int]:
-    return name, count
-
-
-def _row(number: int, key: str) -> tuple[int, str]:
-    return number, key

@@ -165,7 +165,7 @@ def _view(tx: Tx, request: View) -> str:
     record = _file(tx, path)
     if record is not None:
         return _file_lines(path, record.content, request.view_range)
-    sizes = dict(tx.all("files.memories.sizes_below", _pair, store=STORE, **below(path)))
+    sizes = dict(tx.rows("files.memories.sizes_below", store=STORE, **below(path)))
     if path and not sizes:
         message = f"The path {shown(path)} does not exist. Please provide a valid path."
         raise Fault("not_found", message, NO_PREFIX)
@@ -302,10 +302,6 @@ def _source(store: str, id_: str, path: str, content: str) -> IndexSource:
     text = records.document_text(path, content)
     concept = Concept(path, body=content)
     return IndexSource(records.space_of(store), id_, records.scope_of(path), text, concept=concept)
-
-
-def _pair(path: str, size: int) -> tuple[str, int]:
-    return path, size
 
 
 def compose(text: str, name: str) -> ToolCall:

@@ -119,7 +119,7 @@ def create_entities(tx: Tx, request: CreateEntities) -> CreatedEntities:
         [NewEntity(spelled(entity.name), entity.entityType, entity.observations) for entity in request.entities]
     )
     rows = [(entity.name, entity.entityType, _text(entity).lower()) for entity in entities]
-    numbers = dict(tx.all("graph.changes.add_entities", _pair, rows=rows, now=tx.now))
+    numbers = dict(tx.rows("graph.changes.add_entities", rows=rows, now=tx.now))
     new = [entity for entity in entities if entity.name in numbers]
     observations = [(numbers[entity.name], text) for entity in new for text in entity.observations]
     tx.run("graph.changes.add_observations", rows=observations, now=tx.now)
@@ -136,7 +136,7 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
         name for relation in request.relations for name in (relation.from_, relation.to, relation.relationType)
     )
     triples = _new_triples(tx, [_ends(relation) for relation in request.relations])
-    new = set(tx.all("graph.changes.add_relations", _triple, rows=list(triples), now=tx.now))
+    new = set(tx.rows("graph.changes.add_relations", rows=list(triples), now=tx.now))
     new_triples = [ends for ends in triples if ends in new]
     for text in map(_relation_text, new_triples):
         history.append(tx, RELATION_SPACE, text, "created", after=text)
@@ -181,7 +181,7 @@ def delete_entities(tx: Tx, request: DeleteEntities) -> Deleted:
     )
     for entity in entities.values():
         index.drop(tx, SPACE, entity.name)
-    _note_deleted(tx, tx.all("graph.changes.delete_relations_at", _triple, names=[*entities, *request.entityNames]))
+    _note_deleted(tx, tx.rows("graph.changes.delete_relations_at", names=[*entities, *request.entityNames]))
     return Deleted(True, "Entities deleted successfully")
 
 
@@ -206,7 +206,7 @@ def delete_relations(tx: Tx, request: DeleteRelations) -> Deleted:
     """Delete multiple relations from the knowledge graph."""
     _check_count("relations", len(request.relations))
     rows = [row for relation in request.relations for row in _forms(_ends(relation))]
-    _note_deleted(tx, tx.all("graph.changes.delete_relations", _triple, rows=rows))
+    _note_deleted(tx, tx.rows("graph.changes.delete_relations", rows=rows))
     return Deleted(True, "Relations deleted successfully")
 
 
@@ -223,7 +223,7 @@ def _new_triples(tx: Tx, triples: Sequence[_Triple]) -> list[_Triple]:
     """Return each relation once that the graph has in no normal form, between names as it has them."""
     spelled = _spelling(tx, [name for source, target, _ in triples for name in (source, target)])
     rows = [row for ends in triples for row in _forms(ends)]
-    stored = tx.all("graph.changes.relations", _triple, rows=rows) if len(rows) > len(triples) else []
+    stored = tx.rows("graph.changes.relations", rows=rows) if len(rows) > len(triples) else []
     known = {composed_ends(ends): ends for ends in stored}
     seen = {**known}
     for source, target, kind in triples:
@@ -234,13 +234,12 @@ def _new_triples(tx: Tx, triples: Sequence[_Triple]) -> list[_Triple]:
 def _stored(tx: Tx, names: Sequence[str]) -> dict[str, _Stored]:
     """Return the entities of these names, each under its own name and those that mean it in another normal form."""
 
-    def without_texts(seq: int, name: str, entity_type: str) -> _Stored:
-        return _Stored(seq, name, entity_type, {})
-
     def numbered_text(entity: int, seq: int, text: str) -> tuple[int, int, str]:
         return entity, seq, text
 
-    entities = tx.all("graph.changes.by_names", without_texts, names=spellings(names))
+    entities = [
+        _Stored(seq, name, kind, {}) for seq, name, kind in tx.rows("graph.changes.by_names", names=spellings(names))
+    ]
     by_number = {entity.seq: entity.observations for entity in entities}
     for entity, seq, text in tx.each("graph.changes.observations", numbered_text, entities=list(by_number)):
         by_number[entity][text] = seq
@@ -313,14 +312,6 @@ def composed_ends(ends: _Triple) -> _Triple:
 def _relation_text(ends: _Triple) -> str:
     source, target, kind = ends
     return f"{source} {kind} {target}"
-
-
-def _pair(name: str, seq: int) -> tuple[str, int]:
-    return name, seq
-
-
-def _triple(source: str, target: str, kind: str) -> _Triple:
-    return source, target, kind
 
 
 def _check_count(field: str, count: int) -> None:

@@ -221,7 +221,7 @@ def _find_changes(
         if waiting:
             diff.waiting.append(project)
             continue
-        stamps = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
+        stamps = {path: tuple(stamp) for path, *stamp in tx.rows("notes.sync.stamps", project=project.name)}
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
         diff.leftovers.extend((project, path) for path, time in disk.leftovers.items() if _abandoned(tx, time))
         if stamps == disk.stamps and not doubtful and not every:
@@ -273,10 +273,6 @@ def _scan_or_skip(project: Project, *, alone: bool) -> Scan | None:
         if alone:
             raise
         return None
-
-
-def _path_and_stamp(path: str, size: int, mtime: int, ctime: int) -> tuple[str, tuple[int, int, int]]:
-    return path, (size, mtime, ctime)
 
 
 def _key_and_stamp(project: str, path: str, size: int, mtime: int, ctime: int) -> tuple[Key, Stamp]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from handlers.scopes.entry_kinds import KINDS, index_text
-from handlers.scopes.results import VersionRow, pair
+from handlers.scopes.results import VersionRow
 from kernel.core.times import EPOCH, stored_time
 from kernel.search import index
 from kernel.search.index import ranked
@@ -376,7 +376,7 @@ def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
 def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
     relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
     tags_of: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.matching_tags", pair, ids=ids, tags=relevant):
+    for entry_id, tag_id in tx.rows("scopes.query.matching_tags", ids=ids, tags=relevant):
         tags_of[entry_id].add(tag_id)
     return tags_of
 

@@ -7,7 +7,7 @@ from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.inheritance import GLOBAL
-from handlers.scopes.results import Relation, pair
+from handlers.scopes.results import Relation
 from kernel.memories.briefing import Project, Remark, named
 from kernel.memories.curation import MOST_LINKS, Curation, Neighbour, ToolCall
 from kernel.store.transaction import Tx
@@ -83,7 +83,8 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the guidelines of highest priority, the widest scope first; a nearer one replaces others of its name."""
     roots = [project.root, f"{project.root}/"] if project.root else []
     fold = normal_name(project.name).casefold()
-    own_id, org_id = tx.one("scopes.curation.project", pair, roots=roots, fold=fold) or ("", "")
+    projects = tx.rows("scopes.curation.project", roots=roots, fold=fold)
+    own_id, org_id = projects[0] if projects else ("", "")
     own = f"project:{own_id}" if own_id else ""
     scopes = [GLOBAL, *([f"org:{org_id}"] if org_id else []), *([own] if own else [])]
     rules = tx.all("scopes.curation.rules", _Rule, chain=scopes, limit=_MOST_READ)
@@ -93,8 +94,5 @@ def brief(tx: Tx, project: Project) -> list[Remark]:
     for rule in sorted(first_rules, key=lambda rule: (rule.nearness, -rule.priority, rule.id)):
         whole = rule.priority > _WHOLE_ABOVE
         remarks.append(Remark("rule", GUIDELINE.space, rule.id, named(rule.name, rule.content, whole=whole), whole))
-    return remarks + tx.all("scopes.curation.decisions", _decision, scope=own, now=tx.now, limit=_MOST_DECISIONS)
-
-
-def _decision(id_: str, title: str, content: str) -> Remark:
-    return Remark("decision", KNOWLEDGE.space, id_, named(title, content))
+    decisions = tx.rows("scopes.curation.decisions", scope=own, now=tx.now, limit=_MOST_DECISIONS)
+    return remarks + [Remark("decision", KNOWLEDGE.space, id_, named(title, text)) for id_, title, text in decisions]

@@ -10,7 +10,7 @@ from handlers.scopes import entry_kinds, entry_requests, errors
 from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, JSON_COLUMNS, KINDS, KNOWLEDGE, Kind, index_text
 from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import check_scope, required_scope_id, scope_key
-from handlers.scopes.results import EntryRow, Standing, Version, VersionRow, dumps, entry_and_version, pair, to_versions
+from handlers.scopes.results import EntryRow, Standing, Version, VersionRow, dumps, entry_and_version, to_versions
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.errors import Fault
 from kernel.core.times import stored_time
@@ -241,7 +241,7 @@ def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> Ind
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
     """Return the indexed texts of versions; an entry never leaves its scope."""
-    scopes = dict(tx.all("scopes.entries.scopes_of", pair, ids=[text.key for text in texts]))
+    scopes = dict(tx.rows("scopes.entries.scopes_of", ids=[text.key for text in texts]))
     spaces = {kind.space for kind in KINDS.values()}
     return [PastSource(scopes.get(text.key, ""), text.text) if text.space in spaces else None for text in texts]
 

@@ -71,17 +71,13 @@ def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -
 def _entries(tx: Tx, kind: Kind, selection: Selection) -> list[_EntryWithVersion]:
     return tx.all(
         "scopes.export.entries",
-        _entry_row,
+        lambda *columns: _EntryWithVersion(*entry_and_version(*columns[:-1]), columns[-1]),
         kind=kind.name,
         scope_type=selection.scope_type,
         scope_id=selection.scope_id,
         inactive=selection.inactive,
         tags=selection.tags and [normal_name(tag).casefold() for tag in selection.tags],
     )
-
-
-def _entry_row(*columns: Any) -> _EntryWithVersion:
-    return _EntryWithVersion(*entry_and_version(*columns[:-1]), columns[-1])
 
 
 def _exported_entries(tx: Tx, kind: Kind, entries: Sequence[_EntryWithVersion], selection: Selection) -> list[Document]:
@@ -100,15 +96,12 @@ def _exported_entries(tx: Tx, kind: Kind, entries: Sequence[_EntryWithVersion], 
 
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
-    return grouped(tx.all("scopes.export.tags", results.pair, kind=kind, ids=ids))
+    return grouped(tx.rows("scopes.export.tags", kind=kind, ids=ids))
 
 
 def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document]]:
-    return grouped(tx.all("scopes.export.relations", _relation, kind=kind, ids=ids))
-
-
-def _relation(source_id: str, *columns: Any) -> tuple[str, Document]:
-    return source_id, msgspec.to_builtins(RelationItem(*columns))
+    rows = tx.rows("scopes.export.relations", kind=kind, ids=ids)
+    return grouped((source, msgspec.to_builtins(RelationItem(*columns))) for source, *columns in rows)
 
 
 def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]]:

@@ -5,7 +5,6 @@ from typing import Literal
 
 from handlers.scopes import errors
 from handlers.scopes.field_types import name_key
-from handlers.scopes.results import pair
 from kernel.core.errors import Fault
 from kernel.store.transaction import Tx
 
@@ -24,12 +23,12 @@ def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool 
     own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
-    above: tuple[str | None, ...] = ()
+    rows: list[tuple[str | None, str | None]] = []
     if scope_type == "session":
-        above = tx.one("scopes.inheritance.above_session", pair, id=scope_id) or ()
+        rows = tx.rows("scopes.inheritance.above_session", id=scope_id)
     elif scope_type == "project":
-        above = tx.one("scopes.inheritance.above_project", pair, id=scope_id) or ()
-    parents = zip(("project", "org"), above, strict=False)
+        rows = tx.rows("scopes.inheritance.above_project", id=scope_id)
+    parents = [("project", project) for project, _ in rows] + [("org", org) for _, org in rows]
     return [own, *(scope_key(kind, number) for kind, number in parents if number), GLOBAL]
 
 

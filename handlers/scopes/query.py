@@ -14,7 +14,7 @@ from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import AsOf, Id, Label, Text, normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, ScopeType, scope_chain, scope_to_read
 from handlers.scopes.relations import RelationType, TargetType, check_known_target
-from handlers.scopes.results import EntryRow, Version, VersionRow, entry_and_version, grouped, loads, pair
+from handlers.scopes.results import EntryRow, Version, VersionRow, entry_and_version, grouped, loads
 from kernel.calls.tools import Hints, Tool, read
 from kernel.store.transaction import Tx
 
@@ -281,7 +281,7 @@ def _tag_ids(tx: Tx, tags: TagFilter) -> tuple[TagIds | None, list[str]]:
     """Return the tags as ids, None if a required tag or every tag to include does not exist; and those that do not."""
     names = dict.fromkeys([*(tags.include or ()), *(tags.require or ()), *(tags.exclude or ())])
     folds = {name: normal_name(name).casefold() for name in names}
-    rows = tx.all("scopes.query.tag_ids", pair, folds=sorted(set(folds.values())))
+    rows = tx.rows("scopes.query.tag_ids", folds=sorted(set(folds.values())))
     ids = grouped((fold, tag_id) for tag_id, fold in rows)
     unknown = [name for name, fold in folds.items() if fold not in ids]
     include, require, exclude = (
@@ -330,17 +330,13 @@ def _to_results(
         return []
     ids = [item.candidate.id for item in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=at)}
-    tags = grouped(tx.all("scopes.query.tags", _tag_row, ids=ids))
+    tags = grouped((entry_id, TagRef(*tag)) for entry_id, *tag in tx.rows("scopes.query.tags", ids=ids))
     version_rows = tx.all("scopes.query.versions", VersionRow, ids=ids, at=at) if with_versions else []
     versions = grouped((row.entry_id, row) for row in version_rows)
     return [
         _to_result(*rows[item.candidate.id], item, versions.get(item.candidate.id), tags, compact=compact)
         for item in page
     ]
-
-
-def _tag_row(entry_id: str, tag_id: str, name: str) -> tuple[str, TagRef]:
-    return entry_id, TagRef(tag_id, name)
 
 
 def _to_result(

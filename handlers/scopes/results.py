@@ -252,10 +252,6 @@ session_row = row_factory(Session, "metadata", loads)
 tag_row = row_factory(Tag, "is_predefined", bool)
 
 
-def pair(first: str, second: str) -> tuple[str, str]:
-    return first, second
-
-
 def to_version(kind: str, row: VersionRow) -> Version:
     own_fields: dict[str, Any] = {field: getattr(row, field) for field in KINDS[kind].version_fields}
     if "content" in own_fields:

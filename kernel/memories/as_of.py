@@ -76,7 +76,7 @@ def changed(
     tx.flush_deferred()
     events = _events(tx, at, keys, limits)
     if query and (len(events) > limit or sum(event.size for event in events) > _MAX_BYTES):
-        words = _parts_of_words(tx, query)
+        words = sorted(word_starts(tx, query), key=len, reverse=True)[:_MAX_WORDS]
         most = _MAX_COMPARED // max(1, len(words))
         events = tx.all("kernel.as_of.by_words", _Events, events=events, words=words, bytes=most)
     documents: dict[tuple[str, str], Document] = {}
@@ -229,11 +229,6 @@ def _document(state: PastText, source: PastSource) -> Document:
     return Document(-state.event, state.space, state.key, *source, *state[-5:])
 
 
-def _parts_of_words(tx: Tx, query: str) -> list[str]:
-    """Return the parts that any form of a word of the query contains, the longest first."""
-    return sorted(word_starts(tx, query), key=len, reverse=True)[:_MAX_WORDS]
-
-
 def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
     """Return the BM25 of the texts that hold terms of the query, by their positions, with the frequencies of
     the index.
@@ -246,7 +241,7 @@ def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
         pack_tf([counts[stem] for stem in stems], length, mean)
         for counts, length in zip(term_counts, lengths, strict=True)
     ]
-    frequencies = dict(tx.all("kernel.as_of.document_frequencies", _frequency, stems=stems))
+    frequencies = dict(tx.rows("kernel.as_of.document_frequencies", stems=stems))
     total = tx.context.search_cache.last_ids(tx).doc + len(texts)
     ranks = bm25(rows, len(stems), total, [frequencies.get(stem, 0) for stem in stems]) if stems else []
     return {at: rank for at, rank in enumerate(ranks) if rank > 0}
@@ -255,10 +250,6 @@ def _bm25(tx: Tx, query: str, texts: Sequence[str]) -> Ranks:
 def _stems(tx: Tx, text: str) -> list[str]:
     whole = f"{text} {indexed_words(text)}".replace("\0", " ")
     return [stem for _, _, stem in tx.tokenize(whole)]
-
-
-def _frequency(stem: str, docs: int) -> tuple[str, int]:
-    return stem, docs
 
 
 def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
