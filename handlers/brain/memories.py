@@ -5,18 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from handlers.brain import repository, scoring
-from handlers.brain.base import (
-    Fields,
-    check_metadata,
-    check_mutable,
-    check_word,
-    json_text,
-    parse_end,
-    parse_time,
-    space,
-    texts_of,
-)
+from handlers.brain import base, repository, scoring
 from handlers.brain.index_text import ACTIVE
 from handlers.brain.links import carry_entity_links, check_references, checked, delete_links_of
 from handlers.brain.repository import Draft, Successor, check_not_replaced, free_predecessors, inherited_metadata
@@ -82,7 +71,7 @@ class GetMemories(Struct, forbid_unknown_fields=True):
     min_importance: Annotated[Annotated[int, Meta(ge=0, le=5)] | None, Meta(description="Least importance")] = None
     limit: Limit = 50
     offset: Offset = 0
-    fields: Fields = None
+    fields: base.Fields = None
 
 
 class UpdateMemory(Struct, forbid_unknown_fields=True):
@@ -171,8 +160,8 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     """
     filters = {
         "status": request.status or ACTIVE,
-        "created_after": parse_time("created_after", request.created_after),
-        "created_before": parse_time("created_before", request.created_before),
+        "created_after": base.parse_time("created_after", request.created_after),
+        "created_before": base.parse_time("created_before", request.created_before),
     }
     rows = repository.read_page(tx, "brain.memories.page", Memory, request, "category", "status", **filters)
     return checked(tx, request, rows)
@@ -182,15 +171,15 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     """Change an existing memory in place; what is left out stays. To keep the old text as a memory of its own, use
     supersede_memory. Immutable memories cannot be changed.
     """
-    space(tx, request.db)
+    base.space(tx, request.db)
     before = repository.get(tx, Memory, request.db, request.id)
-    check_mutable(before, "modify")
-    check_word("category", request.category, before.category)
-    check_word("status", request.status, before.status)
-    check_metadata(request.metadata)
+    base.check_mutable(before, "modify")
+    base.check_word("category", request.category, before.category)
+    base.check_word("status", request.status, before.status)
+    base.check_metadata(request.metadata)
     changes = {name: getattr(request, name) for name in UpdateMemory.__struct_fields__[2:]}
     if request.valid_until:
-        changes["valid_until"] = parse_end("valid_until", request.valid_until)
+        changes["valid_until"] = base.parse_end("valid_until", request.valid_until)
     elif before.valid_until is None:
         changes["valid_until"] = None  # an empty text takes an end away, and there is none
     return repository.update(tx, request.db, before, changes)
@@ -201,9 +190,9 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     entities. The old one stays readable as superseded, and a link leads from the new to the old. Immutable memories
     cannot be superseded.
     """
-    space(tx, request.db)
+    base.space(tx, request.db)
     old = repository.get(tx, Memory, request.db, request.old_id)
-    check_mutable(old, "supersede")
+    base.check_mutable(old, "supersede")
     check_not_replaced(tx, request.db, old)
     reason = request.reason or None
     names = ("category", "subcategory", "tags", "project_id", "importance")
@@ -212,7 +201,7 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
     old_memory = repository.retire(tx, request.db, old, successor)
-    link_metadata = json_text({"reason": reason}) if reason else None
+    link_metadata = base.json_text({"reason": reason}) if reason else None
     link = repository.link_successor(tx, request.db, new.id, old.id, "supersedes", metadata=link_metadata)
     carry_entity_links(tx, request.db, old.id, new.id)
     return Superseded(old_memory, new, link)
@@ -220,9 +209,9 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
 
 def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     """Delete a memory and its links for good; only its history stays. Immutable memories cannot be deleted."""
-    space(tx, request.db)
+    base.space(tx, request.db)
     row = repository.get(tx, Memory, request.db, request.id)
-    check_mutable(row, "delete")
+    base.check_mutable(row, "delete")
     delete_row(tx, request.db, row)
     return f"Deleted memory '{row.id}'"
 
@@ -235,10 +224,10 @@ def delete_row(tx: Tx, db: str, row: Memory, reason: str | None = None) -> None:
 
 
 def _new_draft(tx: Tx, db: str, item: NewMemory) -> Draft:
-    space(tx, db)
-    check_metadata(item.metadata)
+    base.space(tx, db)
+    base.check_metadata(item.metadata)
     check_references(tx, item)
-    return Draft(db, repository.new_memory(tx, item, valid_until=parse_end("valid_until", item.valid_until)))
+    return Draft(db, repository.new_memory(tx, item, valid_until=base.parse_end("valid_until", item.valid_until)))
 
 
 def _draft_or_fault(tx: Tx, request: SaveMemory) -> Draft | Fault:
@@ -261,20 +250,20 @@ TOOLS: tuple[Tool, ...] = (
         save_memory,
         Hints("Save memory"),
         permission="write",
-        hooks=Hooks(texts=texts_of("content"), batch=save_memories),
+        hooks=Hooks(texts=base.texts_of("content"), batch=save_memories),
     ),
     read(get_memories, Hints("Get memories"), permission="read", hooks=Hooks(after_read=_record_access)),
     write(
         update_memory,
         Hints("Update memory", destructive=True, idempotent=True),
         permission="write",
-        hooks=Hooks(texts=texts_of("content")),
+        hooks=Hooks(texts=base.texts_of("content")),
     ),
     write(
         supersede_memory,
         Hints("Supersede memory", destructive=True),
         permission="write",
-        hooks=Hooks(texts=texts_of("new_content")),
+        hooks=Hooks(texts=base.texts_of("new_content")),
     ),
     write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
     write(delete_memory, Hints("Delete memory", destructive=True), permission="write"),

@@ -7,20 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, replace
 
-from handlers.brain.base import (
-    NO_PREFIX,
-    check_fields,
-    check_word,
-    embedding,
-    embedding_columns,
-    json_text,
-    keep_fields,
-    new_id,
-    new_row,
-    not_found,
-    space,
-    stored,
-)
+from handlers.brain import base
 from handlers.brain.index_text import ACTIVE, KIND_OF, is_indexed, memory_source, update_index
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.calls.dialect import Concept, IndexSource
@@ -77,16 +64,16 @@ class Successor(NamedTuple):
 
 def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, **filters: Any) -> list[R]:
     """Return a page of rows that pass the filters of a request; raises Fault for an unknown database, field or word."""
-    space(tx, request.db)
-    check_fields(request.fields, kind)
+    base.space(tx, request.db)
+    base.check_fields(request.fields, kind)
     forms = {"tags": spellings(request.tags or ()) or None}
     for name, names in (("category", "categories"), ("project_id", "projects")):
         word: str | None = getattr(request, name, None)
         forms[names] = None if word is None else spellings([word])
     rows = tx.all(statement, kind, **{**asdict(request), **forms, **filters})
     for word in () if rows or request.offset else words:  # imported rows may have others
-        check_word(word, getattr(request, word))
-    keep_fields(request.fields, rows)
+        base.check_word(word, getattr(request, word))
+    base.keep_fields(request.fields, rows)
     return rows
 
 
@@ -94,8 +81,8 @@ def given_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the changes as columns and the reason that names them; raises Fault if there are none."""
     fields = [name for name, value in changes.items() if value is not None]
     if not fields:
-        raise Fault("invalid", "No fields to update", NO_PREFIX)
-    return {name: stored(value) for name, value in changes.items()}, f"Changed {', '.join(fields)}"
+        raise Fault("invalid", "No fields to update", base.NO_PREFIX)
+    return {name: base.stored(value) for name, value in changes.items()}, f"Changed {', '.join(fields)}"
 
 
 def update(tx: Tx, db: str, before: Row, changes: Mapping[str, Any]) -> Row:
@@ -104,12 +91,12 @@ def update(tx: Tx, db: str, before: Row, changes: Mapping[str, Any]) -> Row:
     columns, reason = given_changes(changes)
     after = replace(before, **{name: value for name, value in columns.items() if value is not None})
     if after == before:
-        raise Fault("invalid", "No fields to update: these values are stored already", NO_PREFIX)
+        raise Fault("invalid", "No fields to update: these values are stored already", base.NO_PREFIX)
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
     is_active = is_indexed(after)
     new, old = (kind.source(here, row)._replace(concept=Concept()) for row in (after, before))
     is_reindexed = (is_active, new) != (is_indexed(before), old)
-    has_embedding, model = embedding_columns(tx) if is_reindexed and is_active else (None, None)
+    has_embedding, model = base.embedding_columns(tx) if is_reindexed and is_active else (None, None)
     more = {"has_embedding": has_embedding, "embedding_model": model, "now": tx.now}
     row = tx.one(WRITES[kind.row].update, kind.row, db=db, id=before.id, **columns, **more) or before
     source = kind.source(here, row)
@@ -124,13 +111,13 @@ def new_memory(tx: Tx, request: Struct | None = None, **values: Any) -> Memory:
     """Return a new active memory of the values, else of the fields of the request, not written yet."""
     usage = {"access_count": 0, "decay_score": 1.0, "confidence": 1.0}
     origin = {
-        "id": values.get("id") or new_id(tx, "mem"),
+        "id": values.get("id") or base.new_id(tx, "mem"),
         "source": SOURCE,
         "status": ACTIVE,
         "memory_type": MEMORY_TYPE,
     }
     times = {"created_at": tx.now, "updated_at": tx.now}
-    return new_row(Memory, request, **{**origin, **usage, **embedding(tx), **times, **values})
+    return base.new_row(Memory, request, **{**origin, **usage, **base.embedding(tx), **times, **values})
 
 
 def add(tx: Tx, drafts: Sequence[Draft]) -> None:
@@ -181,7 +168,7 @@ def _history_text(row: Row, source: IndexSource) -> str:
 def get(tx: Tx, kind: type[Row], db: str, key: str) -> Row:
     row = tx.one(KIND_OF[kind].get, kind, db=db, id=key)
     if row is None:
-        raise not_found(kind.__name__, key)
+        raise base.not_found(kind.__name__, key)
     return row
 
 
@@ -202,7 +189,7 @@ def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
 def link_successor(
     tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
 ) -> str:
-    key = new_id(tx, "lnk")
+    key = base.new_id(tx, "lnk")
     tx.run(
         "brain.repository.link",
         id=key,
@@ -235,13 +222,13 @@ def inherited_metadata(row: Memory, reason: str | None = None) -> str | None:
     try:
         metadata = msgspec.json.decode(row.metadata or "{}", type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
-        return json_text({_REASON: reason}) if reason else row.metadata
+        return base.json_text({_REASON: reason}) if reason else row.metadata
     if reason is None and _REASON not in metadata:
         return row.metadata
     rest = {key: value for key, value in metadata.items() if key != _REASON}
     if reason is not None:
         rest[_REASON] = msgspec.Raw(msgspec.json.encode(reason))
-    return json_text(rest) if rest else None
+    return base.json_text(rest) if rest else None
 
 
 def free_predecessors(tx: Tx, db: str, key: str) -> None:

@@ -6,17 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
-from handlers.brain import repository
-from handlers.brain.base import (
-    DUPLICATE_DISTANCE,
-    check_mutable,
-    check_word,
-    databases,
-    parse_end,
-    parse_time,
-    space,
-    texts_of,
-)
+from handlers.brain import base, repository
 from handlers.brain.links import carry_entity_links, check_references
 from handlers.brain.memories import NewCategory, NewSubcategory
 from handlers.brain.repository import Draft, Successor, check_not_replaced, inherited_metadata
@@ -165,7 +155,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     back: then update_memory, supersede_memory, or call again with force_add. Set is_correction when the user corrects
     you.
     """
-    space(tx, request.db)
+    base.space(tx, request.db)
     check_references(tx, request)
     similar = [] if request.force_add else similar_memories(tx, request)
     if similar:
@@ -176,7 +166,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     columns = {
         "importance": 5 if correction else request.importance,
         "confidence": 1.0 if request.confidence is None else request.confidence,
-        "valid_until": parse_end("valid_until", request.valid_until),
+        "valid_until": base.parse_end("valid_until", request.valid_until),
     }
     row = repository.new_memory(tx, request, **columns)
     reason = "User correction" if request.is_correction else "Proactive save"
@@ -189,8 +179,8 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     it. Name the wrong memory by id, or by what it says; if nothing says that, only the correction is saved. It
     inherits project, metadata and links to entities. Immutable memories cannot be corrected.
     """
-    space(tx, request.db)
-    check_word("category", request.category)
+    base.space(tx, request.db)
+    base.check_word("category", request.category)
     wrong = None
     if request.wrong_memory_id is not None:
         wrong = repository.get(tx, Memory, request.db, request.wrong_memory_id)
@@ -198,7 +188,7 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
         wrong = _find_by_content(tx, request.db, request.wrong_content)
     twins = _twins(tx, request, wrong) if wrong else []
     for memory in twins:
-        check_mutable(memory, "correct")
+        base.check_mutable(memory, "correct")
         check_not_replaced(tx, request.db, memory)
     columns: dict[str, Any] = {"category": request.category or "correction", "tags": request.tags}
     if wrong:
@@ -222,7 +212,7 @@ def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:
     has neither: it matches only identical texts.
     """
     # The partition holds active memories only, so archived memories cannot take the place of a duplicate.
-    hits = index.search(tx, request.content, within=[(space(tx, request.db), "memory")], limit=_CANDIDATES)
+    hits = index.search(tx, request.content, within=[(base.space(tx, request.db), "memory")], limit=_CANDIDATES)
     near = _similar_hits(tx, request, hits)
     distances = {hit.id: (round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)) for hit in near}
     if index.has_model(tx) or not hits:
@@ -258,7 +248,7 @@ def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list
     """Return the hits within the limit, those about others within a lower one, and those that name another thing of the
     same subject, which may be far by meaning.
     """
-    limit: float = setting(tx, DUPLICATE_DISTANCE)
+    limit: float = setting(tx, base.DUPLICATE_DISTANCE)
     hits_by_id = {hit.id: hit for hit in hits if hit.distance is not None}
     rows = repository.get_many(tx, request.db, [*hits_by_id])
 
@@ -290,9 +280,9 @@ def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
 
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     """Return the active memory that says the same as `content`, or the only memory that contains every word of it."""
-    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
+    hits = index.search(tx, content, within=[(base.space(tx, db), "memory")], limit=index.CANDIDATES)
     fused_hits = index.fuse(hits, index.Weights(0.5, 0.5))
-    limit: float = setting(tx, DUPLICATE_DISTANCE)
+    limit: float = setting(tx, base.DUPLICATE_DISTANCE)
     near = {hit.id for hit in hits if hit.distance is not None and hit.distance < limit}
     rows = repository.get_many(tx, db, [item.hit.id for item in fused_hits])
     rows_near = [row for row in rows if row.id in near or row.content == content]
@@ -346,12 +336,12 @@ def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str
     """Show everything that happened to a memory, in whichever database it is: its content before and after, why and
     when; with as_of also its content at that moment.
     """
-    at = parse_time("as_of", request.as_of)
+    at = base.parse_time("as_of", request.as_of)
     if request.memory_id.startswith(_OTHER_ID_PREFIXES):
         return f"No history found for memory '{request.memory_id}'"
     # The contract takes no database here, and a deleted memory has no row that would name it.
-    for db in databases(tx):
-        events = history.read(tx, space(tx, db), request.memory_id)
+    for db in base.databases(tx):
+        events = history.read(tx, base.space(tx, db), request.memory_id)
         if events:
             return _memory_history(tx, db, request.memory_id, events, at)
     return f"No history found for memory '{request.memory_id}'"
@@ -367,18 +357,21 @@ def _memory_history(tx: Tx, db: str, key: str, events: Sequence[Event], at: str 
     ]
     if at is None:
         return MemoryHistory(db, changes)
-    return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
+    return MemoryHistory(db, changes, at, history.as_of(tx, base.space(tx, db), key, at))
 
 
 TOOLS: tuple[Tool, ...] = (
     write(
-        smart_save_memory, Hints("Save memory unless known"), permission="write", hooks=Hooks(texts=texts_of("content"))
+        smart_save_memory,
+        Hints("Save memory unless known"),
+        permission="write",
+        hooks=Hooks(texts=base.texts_of("content")),
     ),
     write(
         handle_correction,
         Hints("Correct memory", destructive=True),
         permission="write",
-        hooks=Hooks(texts=texts_of("correct_content", "wrong_content")),
+        hooks=Hooks(texts=base.texts_of("correct_content", "wrong_content")),
     ),
     read(get_memory_history, Hints("Get memory history"), permission="read"),
 )

@@ -14,14 +14,7 @@ from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import Headers, Limits, Refusal
 from kernel.core.text import excess
-from kernel.http.edge import (
-    AccessControl,
-    HttpResponse,
-    application,
-    error_response,
-    read_arguments,
-    refusal_response,
-)
+from kernel.http import edge
 from kernel.security.auth import Unauthenticated
 from kernel.security.local_access import TENANT_HEADER, TOKEN_HEADER, LocalAccess
 from kernel.security.permissions import Caller, with_client_name
@@ -32,27 +25,27 @@ _MEDIA = {"json": b"application/x-ndjson", "text": b"text/plain; charset=utf-8",
 _NO_COMMAND = f"Unknown command, choose from {', '.join(COMMANDS)}."
 
 
-def command_routes(limits: Limits, access: AccessControl, local: LocalAccess | None) -> ASGIApp:
+def command_routes(limits: Limits, access: edge.AccessControl, local: LocalAccess | None) -> ASGIApp:
     """Return an ASGI application for all paths below /memories.
 
     A program of this machine that can read the data directory shows the token from there instead of a key.
     """
 
-    async def answer(scope: Scope, receive: Receive, headers: Headers) -> HttpResponse:
+    async def answer(scope: Scope, receive: Receive, headers: Headers) -> edge.HttpResponse:
         caller = _caller(access, local, headers)
         name = scope["path"].removeprefix(PREFIX)
         if name not in COMMANDS:
-            return error_response(404, "not_found", _NO_COMMAND)
+            return edge.error_response(404, "not_found", _NO_COMMAND)
         if scope["method"] != "POST":
-            return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
+            return edge.error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
         options = parse_qs(scope["query_string"].decode("latin-1"))
         style, in_seconds = _STYLES.get(options.get("as", ["json"])[-1]), options.get("times") == ["seconds"]
         mark = options.get("mark", [""])[-1]
         if style is None:
             raise Fault("invalid", f"as: choose from {', '.join(_STYLES)}")
-        body = await read_arguments(headers, receive, limits)
+        body = await edge.read_arguments(headers, receive, limits)
         if isinstance(body, Refusal):
-            return refusal_response(body)
+            return edge.refusal_response(body)
         if too_much := excess(body, limits):
             raise Fault("invalid", f"The body has {too_much}.")
         if name == "add":  # one call; others make several
@@ -60,12 +53,12 @@ def command_routes(limits: Limits, access: AccessControl, local: LocalAccess | N
         async with access.tenants.use(caller.tenant) as dispatch:
             result = await run_command(dispatch, caller, name, body, mark, plain=style == "json")
         output = printed(name, result, style, in_seconds=in_seconds)
-        return HttpResponse(200, output.encode("utf-8", "replace"), (), _MEDIA[style])
+        return edge.HttpResponse(200, output.encode("utf-8", "replace"), (), _MEDIA[style])
 
-    return application(limits, access, answer)
+    return edge.application(limits, access, answer)
 
 
-def _caller(access: AccessControl, local: LocalAccess | None, headers: Headers) -> Caller:
+def _caller(access: edge.AccessControl, local: LocalAccess | None, headers: Headers) -> Caller:
     token = headers.get(TOKEN_HEADER)
     if token is None:
         return with_client_name(access.auth.caller(headers), TERMINAL)

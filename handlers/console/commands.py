@@ -7,19 +7,7 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.console import overview
-from handlers.console.actions import (
-    Forget,
-    Id,
-    call_for_person,
-    call_tool,
-    edited,
-    editing,
-    forget_as_asked,
-    take_back,
-    with_until,
-    write,
-)
+from handlers.console import actions, overview
 from handlers.console.erasing import erasable, erase
 from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
 from handlers.console.overview import WEEK, Stats, days_until_now
@@ -86,14 +74,14 @@ class Add(Struct, forbid_unknown_fields=True):
 class Edit(Struct, forbid_unknown_fields=True):
     """Another text for a memory, or another end of its validity (empty: none); it must still be of this version."""
 
-    id: Id
+    id: actions.Id
     version: str
     text: str | None = None
     until: str | None = None
 
 
 class One(Struct, forbid_unknown_fields=True):
-    id: Id
+    id: actions.Id
 
 
 class Witness(Struct, forbid_unknown_fields=True):
@@ -227,10 +215,10 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     assert dialect.memories.compose is not None
     call = dialect.memories.compose(request.text, request.name.strip() or _name_of(request.text))
     if request.until:
-        call = with_until(call, request.until)
+        call = actions.with_until(call, request.until)
     targets: list[Target] = []
     try:
-        reply = await call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
+        reply = await actions.call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
     except Fault as fault:
         place = await place_of_name(dispatch, visit, dialect.name, request.name.strip())
         if place is None or fault.code != "conflict":
@@ -246,24 +234,24 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
 async def edit(dispatch: Dispatch, visit: Visit, request: Edit) -> Changed:
     """Writes another text or end of validity, unless the memory has changed since the version."""
     memory_id = (await place_meant(dispatch, visit, request.id)).id
-    place, curation, call = await editing(dispatch, visit, memory_id)
-    changed = edited(call, curation, request.text, request.until)
+    place, curation, call = await actions.editing(dispatch, visit, memory_id)
+    changed = actions.edited(call, curation, request.text, request.until)
     if changed is None:
         return Changed(place.id, _UNCHANGED, 0, request.version)
-    await call_tool(dispatch, visit, place, request.version, changed)
+    await actions.call_tool(dispatch, visit, place, request.version, changed)
     return await _changed(dispatch, visit, place, "edited")
 
 
-async def forget(dispatch: Dispatch, visit: Visit, request: Forget) -> Changed:
+async def forget(dispatch: Dispatch, visit: Visit, request: actions.Forget) -> Changed:
     """Delete a memory, or an observation of it; an immutable memory only if an admin asks for that."""
     request.id = (await place_meant(dispatch, visit, request.id)).id
-    place = await forget_as_asked(dispatch, visit, request)
+    place = await actions.forget_as_asked(dispatch, visit, request)
     return await _changed(dispatch, visit, place, "forgotten")
 
 
 async def undo(dispatch: Dispatch, visit: Visit, request: Undo) -> Undone:
     """Undo the changes of a call; raises Fault with the reason if that cannot be done."""
-    entry = await take_back(dispatch, visit, request.call)
+    entry = await actions.take_back(dispatch, visit, request.call)
     memories = [Place(space, key).id for space, key, _ in audit.targets(entry)]
     return Undone(entry.id, entry.tool, entry.at, entry.touched, memories)
 
@@ -273,7 +261,7 @@ async def keep_seen(dispatch: Dispatch, visit: Visit, request: Witness) -> Kept:
     require(visit, "witness", Permission.write)
     if allowed_dialects(visit) is not None:
         raise Forbidden("witness", None)
-    kept = await write(dispatch, visit, lambda tx: witness.keep(tx, request.project, request.seen), "witness")
+    kept = await actions.write(dispatch, visit, lambda tx: witness.keep(tx, request.project, request.seen), "witness")
     return Kept(kept)
 
 

@@ -8,18 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from handlers.console.actions import (
-    Action,
-    Done,
-    Fields,
-    Forget,
-    Id,
-    Named,
-    forget_as_asked,
-    require_forgettable,
-    selected,
-    write,
-)
+from handlers.console import actions
 from handlers.console.memory import State, no_memory, place_meant, state_of, version_of
 from handlers.console.reading import Place, Site, read, require
 from handlers.console.requests import Visit
@@ -50,14 +39,14 @@ class About(Struct, forbid_unknown_fields=True):
 class Erase(Struct, forbid_unknown_fields=True):
     """Memories to erase for good, with `immutable` even those that are protected."""
 
-    ids: Annotated[list[Id], Meta(min_length=1, max_length=_MOST)]
+    ids: Annotated[list[actions.Id], Meta(min_length=1, max_length=_MOST)]
     immutable: bool = False
 
 
 class Erasable(Struct):
     """The memories about a text, with the beginnings of their texts, and how many others are less near."""
 
-    memories: list[Named]
+    memories: list[actions.Named]
     others: int
 
 
@@ -87,7 +76,7 @@ async def erasable(dispatch: Dispatch, visit: Visit, request: About) -> Erasable
     about = [hit for hit in hits if is_about(hit)]
     others = len(hits) - len(about)
     about += filter(is_about, await _deleted_about(dispatch, visit, request.about, _MOST - len(about)))
-    return Erasable([Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], others)
+    return Erasable([actions.Named(hit.id, one_line(hit.text, _SHOWN_CHARS)) for hit in about], others)
 
 
 async def _deleted_about(dispatch: Dispatch, visit: Visit, about: str, limit: int) -> list[_Hit]:
@@ -154,11 +143,11 @@ async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:
         state = await read(dispatch, visit, lambda tx, place=place: state_of(tx, dispatch, place))
         texts[place] = await read(dispatch, visit, lambda tx, place=place, state=state: _last_text(tx, place, state))
         if state is not None:
-            await require_forgettable(dispatch, visit, Forget(place.id, request.immutable))
+            await actions.require_forgettable(dispatch, visit, actions.Forget(place.id, request.immutable))
     for place in texts:  # of which one may go with another
         if await read(dispatch, visit, lambda tx, place=place: version_of(tx, dispatch, place)):
-            await forget_as_asked(dispatch, visit, Forget(place.id, request.immutable))
-    entry = await write(dispatch, visit, lambda tx: traces.drop_traces(tx, dispatch.dialects, texts), "erase")
+            await actions.forget_as_asked(dispatch, visit, actions.Forget(place.id, request.immutable))
+    entry = await actions.write(dispatch, visit, lambda tx: traces.drop_traces(tx, dispatch.dialects, texts), "erase")
     rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry)
     receipt = await asyncio.to_thread(catch_faults, rewrite)
     if isinstance(receipt, Fault):
@@ -168,18 +157,18 @@ async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:
     return receipt
 
 
-async def erase_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
+async def erase_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: actions.Fields) -> actions.Done:
     """Show the selected memories, and erase them once the browser sends the form of that page."""
     _require_may_erase(dispatch, visit)
-    places = selected(visit, fields)
+    places = actions.selected(visit, fields)
     if fields.get("sure"):
         request = Erase([place.id for place in places], bool(fields.get("immutable")))
-        return Done("", receipt=await erase(dispatch, visit, request))
+        return actions.Done("", receipt=await erase(dispatch, visit, request))
 
-    def look(tx: Tx) -> list[Named]:
+    def look(tx: Tx) -> list[actions.Named]:
         states = {place: state_of(tx, dispatch, place) for place in places}
         return [
-            Named(
+            actions.Named(
                 place.id,
                 one_line(_last_text(tx, place, state), _SHOWN_CHARS),
                 state.curation.lock if state else "",
@@ -187,10 +176,10 @@ async def erase_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: 
             for place, state in states.items()
         ]
 
-    return Done("", erasable=await read(dispatch, visit, look))
+    return actions.Done("", erasable=await read(dispatch, visit, look))
 
 
-ACTIONS: Mapping[str, Action] = {"erase": erase_selected}
+ACTIONS: Mapping[str, actions.Action] = {"erase": erase_selected}
 
 
 def _require_may_erase(dispatch: Dispatch, visit: Visit) -> None:

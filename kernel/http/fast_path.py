@@ -18,23 +18,8 @@ from kernel.calls.dispatch import NOT_CANCELLABLE, Pending
 from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
+from kernel.http import uvicorn_protocol
 from kernel.http.edge import CLOSE, HttpResponse, send_response
-from kernel.http.uvicorn_protocol import (
-    BETWEEN_REQUESTS,
-    BODY,
-    FRAMING,
-    GONE,
-    HEAD,
-    REQUEST_ID,
-    STATUSES,
-    DeadlineWheel,
-    LimitedProtocol,
-    Rejected,
-    Report,
-    Unsent,
-    header_lines,
-    request_id,
-)
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address, forwarded_address
 
 Done = Callable[[HttpResponse], None]
@@ -68,14 +53,14 @@ class CommonHeaders:
 
     def lines(self, headers: Sequence[Header]) -> bytes:
         if headers is not self._headers:
-            self._headers, self._lines = headers, header_lines(headers)
+            self._headers, self._lines = headers, uvicorn_protocol.header_lines(headers)
         return self._lines
 
 
 class _PendingCall:
     """A call under way, with the attributes that uvicorn expects of `self.cycle`."""
 
-    report: Report | None = None
+    report: uvicorn_protocol.Report | None = None
     message_event = asyncio.Event()  # uvicorn sets it when the connection ends; nothing waits for it here
     response_started = response_complete = disconnected = False
     keep_alive = True
@@ -85,7 +70,7 @@ class _PendingCall:
         self.id = id_
 
 
-class FastPathProtocol(LimitedProtocol):
+class FastPathProtocol(uvicorn_protocol.LimitedProtocol):
     """`LimitedProtocol` with a direct way for the paths in `fast_routes`.
 
     `_target` is the route of the request being read, or None once it belongs to the ASGI application.
@@ -130,7 +115,7 @@ class FastPathProtocol(LimitedProtocol):
 
     def on_message_begin(self) -> None:
         """Starts a request without the ASGI scope, which only `_hand_over` needs."""
-        self.reading = HEAD
+        self.reading = uvicorn_protocol.HEAD
         self.url = b""
         self.headers = []
         self.noted = {}
@@ -141,7 +126,7 @@ class FastPathProtocol(LimitedProtocol):
         """Keeps the request here if it can be answered here."""
         if self._linger_until or self.transport.is_closing():
             self.discard_input()
-            raise Rejected  # after a response with `Connection: close` (RFC 9112 section 9.6)
+            raise uvicorn_protocol.Rejected  # after a response with `Connection: close` (RFC 9112 section 9.6)
         self._body = b""
         self._target = self.fast_routes.get(self.url)
         if self._target is None and not self.url.startswith(b"/"):
@@ -157,7 +142,7 @@ class FastPathProtocol(LimitedProtocol):
         plain = self._target is not None and self._is_plain()
         if not plain:
             self.check_framing()
-        self.reading = BODY
+        self.reading = uvicorn_protocol.BODY
         if plain:
             self.cycle = None  # type: ignore[assignment]  # the response that it stood for is complete
         else:
@@ -180,9 +165,9 @@ class FastPathProtocol(LimitedProtocol):
         if target is None:
             super().on_message_complete()
             return
-        self.reading = self.timed = BETWEEN_REQUESTS
+        self.reading = self.timed = uvicorn_protocol.BETWEEN_REQUESTS
         self.trailers = None
-        id_ = request_id(self.noted.get(REQUEST_ID))
+        id_ = uvicorn_protocol.request_id(self.noted.get(uvicorn_protocol.REQUEST_ID))
         current_call.set(id_)
         call = _PendingCall(id_)
         if self.logs_requests:
@@ -214,7 +199,7 @@ class FastPathProtocol(LimitedProtocol):
             call.disconnected = True
             call.cancel()
             if call.report is not None:
-                call.report(GONE, 0)
+                call.report(uvicorn_protocol.GONE, 0)
 
     def _take_target(self) -> None:
         """Takes an absolute URL apart: its authority counts, whatever the Host header says (RFC 9112 section 3.2.2)."""
@@ -236,7 +221,7 @@ class FastPathProtocol(LimitedProtocol):
 
     def _asks_for_health(self) -> bool:
         is_get = self.url == _HEALTHZ and self.parser.get_method() == b"GET"
-        return is_get and not any(name in FRAMING for name, _ in self.headers)
+        return is_get and not any(name in uvicorn_protocol.FRAMING for name, _ in self.headers)
 
     def _count(self) -> None:
         limiter, now = self.rate_limiter, self.loop.time()
@@ -300,7 +285,7 @@ class FastPathProtocol(LimitedProtocol):
         closing = not call.keep_alive or CLOSE in response.headers
         extra = (*response.headers, CLOSE) if closing and CLOSE not in response.headers else response.headers
         head = self._head(response, call.id, extra)
-        STATUSES[response.status] += 1
+        uvicorn_protocol.STATUSES[response.status] += 1
         if len(response.body) <= MAX_COLLECTED_BYTES:
             self.transport.write(head + response.body)
         else:  # which is not copied
@@ -313,7 +298,7 @@ class FastPathProtocol(LimitedProtocol):
     def _head(self, response: HttpResponse, id_: str, extra: tuple[Header, ...]) -> bytes:
         common = self.common.lines(self.server_state.default_headers)
         status, id_line = STATUS_LINE[response.status], id_.encode()
-        more = header_lines(extra) if extra else b""
+        more = uvicorn_protocol.header_lines(extra) if extra else b""
         if not response.body:
             return b"%b%bcontent-length: 0\r\nx-request-id: %b\r\n%b\r\n" % (status, common, id_line, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\nx-request-id: %b\r\n%b\r\n" % (
@@ -366,8 +351,8 @@ def protocol(
         "logs_requests": logs_requests,
         "proxies": proxies,
         "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
-        "wheel": DeadlineWheel(),
-        "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),
+        "wheel": uvicorn_protocol.DeadlineWheel(),
+        "unsent": uvicorn_protocol.Unsent(max(limits.unsent, 2 * limits.answer)),
         "addresses": Counter[str](),
         "common": CommonHeaders(),
     }

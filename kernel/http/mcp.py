@@ -17,21 +17,8 @@ from kernel.http.edge import CLOSE, RETRY, AccessControl, HttpResponse, send_res
 from kernel.http.fast_path import Done
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.http.update_streams import SESSION, UpdateStreams
-from kernel.mcp.messages import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    MODERN,
-    VERSION,
-    CallEnvelope,
-    Era,
-    Inbound,
-    ProtocolError,
-    encoded_id,
-    is_request,
-    open_message,
-    over_http,
-    version_and_era,
-)
+from kernel.mcp import messages
+from kernel.mcp.messages import Inbound, ProtocolError
 from kernel.mcp.server import Response, Service
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Grant, with_client_name
@@ -51,7 +38,7 @@ _MAX_PASSED_BYTES = 512
 class _Rejected(ProtocolError):
     """A rejection with an HTTP status and headers of its own."""
 
-    def __init__(self, status: int, reason: str, *headers: Header, code: int = INVALID_REQUEST) -> None:
+    def __init__(self, status: int, reason: str, *headers: Header, code: int = messages.INVALID_REQUEST) -> None:
         super().__init__(code, reason)
         self.status, self.headers = status, headers
 
@@ -136,7 +123,7 @@ class Endpoint:
         if isinstance(response, bytes):
             return HttpResponse(200, response, self._streams.note(service, inbound, headers))
         # A lost connection does not cancel a legacy call: that era cancels by a notification only.
-        return response if inbound.era is MODERN else NOT_CANCELLABLE
+        return response if inbound.era is messages.MODERN else NOT_CANCELLABLE
 
     def _caller(self, headers: Headers) -> Caller:
         """Return the caller; raises Unauthenticated. Without keys, as most servers are, it costs no call."""
@@ -153,7 +140,7 @@ class Endpoint:
                     return opened
                 return await self._wait(*opened, request.headers, receive, send)
         except Fault as fault:
-            unavailable = _Rejected(503, fault.message, RETRY, code=INTERNAL_ERROR)
+            unavailable = _Rejected(503, fault.message, RETRY, code=messages.INTERNAL_ERROR)
             return self._refusal(unavailable, b"null", request.headers)
 
     def _open(
@@ -166,15 +153,15 @@ class Endpoint:
         dispatch: Dispatch,
     ) -> HttpResponse | tuple[Service, Inbound]:
         """Return the decoded request and the service that answers it, or the response if there is nothing to call."""
-        version, era = version_and_era(headers.get(VERSION))
+        version, era = messages.version_and_era(headers.get(messages.VERSION))
         id_ = b"null"
         try:
-            envelope = open_message(body, self._limits)
-            if not isinstance(envelope, CallEnvelope) and not is_request(envelope, era, version):
+            envelope = messages.open_message(body, self._limits)
+            if not isinstance(envelope, messages.CallEnvelope) and not messages.is_request(envelope, era, version):
                 return HttpResponse(202, b"")
             service = self._choose(query, caller.grant)
-            id_ = encoded_id(envelope.id)  # pyrefly: ignore[bad-argument-type]
-            inbound = over_http(envelope, id_, era, version, raw, headers, service.routes)
+            id_ = messages.encoded_id(envelope.id)  # pyrefly: ignore[bad-argument-type]
+            inbound = messages.over_http(envelope, id_, era, version, raw, headers, service.routes)
         except ProtocolError as error:
             return self._refusal(error, id_, headers)
         caller = with_client_name(caller, inbound.actor)
@@ -186,7 +173,7 @@ class Endpoint:
     async def _wait(
         self, service: Service, inbound: Inbound, headers: Headers, receive: Receive, send: Send
     ) -> HttpResponse | Streaming | None:
-        watched = receive if inbound.era is MODERN else None
+        watched = receive if inbound.era is messages.MODERN else None
         if service.listens(inbound):
             return self._stream(partial(self._streams.run_listen, service, inbound), headers, inbound.caller)
         try:
@@ -253,7 +240,7 @@ class Endpoint:
         if not isinstance(error, ProtocolError):
             refusal = self._access.refusal(error, self._path, headers)
             error = _Rejected(refusal.status, refusal.reason, *refusal.headers)
-        era: Era = version_and_era(headers.get(VERSION))[1]
+        era: messages.Era = messages.version_and_era(headers.get(messages.VERSION))[1]
         return HttpResponse(error.status or era.http.get(error.code, 200), error.reply(id_), error.headers)
 
 

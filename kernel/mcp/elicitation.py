@@ -12,20 +12,8 @@ import msgspec
 
 from kernel.calls.tools import InputRequired, Interaction
 from kernel.core.ids import utc_now
-from kernel.mcp.messages import (
-    ABSENT,
-    INVALID_PARAMS,
-    LEGACY,
-    LEVELS,
-    MISSING_CAPABILITY,
-    Capabilities,
-    Emit,
-    Inbound,
-    Meta,
-    Object,
-    ProtocolError,
-    encoded_id,
-)
+from kernel.mcp import messages
+from kernel.mcp.messages import Inbound, Object, ProtocolError
 
 _NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/%b","params":%b}'
 
@@ -37,10 +25,10 @@ class Emitter:
 
     __slots__ = ("_emit", "_floor", "_last", "_logger", "_token")
 
-    def __init__(self, emit: Emit | None, token: str | int | None, level: str | None, logger: str) -> None:
+    def __init__(self, emit: messages.Emit | None, token: str | int | None, level: str | None, logger: str) -> None:
         self._emit = emit
-        self._token = None if token is None else msgspec.Raw(encoded_id(token))
-        self._floor = len(LEVELS) if level is None else LEVELS[level]
+        self._token = None if token is None else msgspec.Raw(messages.encoded_id(token))
+        self._floor = len(messages.LEVELS) if level is None else messages.LEVELS[level]
         self._logger = logger
         self._last = -math.inf
 
@@ -58,7 +46,7 @@ class Emitter:
 
     def log(self, level: str, data: object) -> None:
         """Sends a log message at one of the eight levels; `data` is anything that JSON can hold."""
-        if self._emit is not None and LEVELS[level] >= self._floor:
+        if self._emit is not None and messages.LEVELS[level] >= self._floor:
             params = {"level": level, "logger": self._logger, "data": data}
             self._emit(_NOTIFICATION % (b"message", msgspec.json.encode(params)))
 
@@ -71,9 +59,9 @@ class Elicitation:
 
     def interaction(self, inbound: Inbound, logger: str, request: str) -> Interaction:
         """Return the interaction of this round; raises ProtocolError if the state was not issued for `request`."""
-        meta: Meta = inbound.params.meta or Meta()
+        meta: messages.Meta = inbound.params.meta or messages.Meta()
         emitter = Emitter(inbound.emit, meta.token, inbound.level, logger)
-        if inbound.era is LEGACY:
+        if inbound.era is messages.LEGACY:
             return Interaction({}, None, {}, emitter.progress, emitter.log)
         answers = _decoded(inbound.params.answers, dict[str, Object], "inputResponses")
         token = _decoded(inbound.params.state, str, "requestState")
@@ -85,7 +73,7 @@ class Elicitation:
         lacking = missing(ask.inputs, inbound.params.meta.capabilities)
         if lacking:
             message = f"The client must declare: {', '.join(lacking)}"
-            return ProtocolError(MISSING_CAPABILITY, message, {"requiredCapabilities": lacking})
+            return ProtocolError(messages.MISSING_CAPABILITY, message, {"requiredCapabilities": lacking})
         fields: Object = {"inputRequests": ask.inputs} if ask.inputs else {}
         if ask.state is not None or not fields:
             fields["requestState"] = seal(self._key, ask.state, request, utc_now())
@@ -97,10 +85,10 @@ class Elicitation:
         try:
             return unseal(self._key, token, request, utc_now())
         except InvalidState:
-            raise ProtocolError(INVALID_PARAMS, "Invalid or expired requestState") from None
+            raise ProtocolError(messages.INVALID_PARAMS, "Invalid or expired requestState") from None
 
 
-def missing(inputs: Mapping[str, Mapping[str, Any]], capabilities: Capabilities) -> Object:
+def missing(inputs: Mapping[str, Mapping[str, Any]], capabilities: messages.Capabilities) -> Object:
     """Return the capabilities these input requests need and the client did not declare, as an object of objects."""
     lacking: dict[str, dict[str, Object]] = {}
     for question in inputs.values():
@@ -119,7 +107,7 @@ def _need(question: Mapping[str, Any]) -> tuple[str, str]:
     return "roots", ""
 
 
-def _offers(capabilities: Capabilities, capability: str, part: str) -> bool:
+def _offers(capabilities: messages.Capabilities, capability: str, part: str) -> bool:
     modes = getattr(capabilities, capability)
     if modes is None or not part:
         return modes is not None
@@ -129,12 +117,12 @@ def _offers(capabilities: Capabilities, capability: str, part: str) -> bool:
 
 
 def _decoded(raw: msgspec.Raw, kind: type[T], name: str) -> T | None:
-    if raw == ABSENT:
+    if raw == messages.ABSENT:
         return None
     try:
         return msgspec.json.decode(raw, type=kind | None)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ProtocolError(INVALID_PARAMS, f"Invalid params: {name} is malformed") from None
+        raise ProtocolError(messages.INVALID_PARAMS, f"Invalid params: {name} is malformed") from None
 
 
 # A user needs time to fill in a form; a replayed state must expire soon after.

@@ -16,22 +16,8 @@ from msgspec import UNSET
 
 from kernel.calls.dispatch import Dispatch, Pending
 from kernel.core.limits import Limits
-from kernel.mcp.messages import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    LEGACY_LEVEL,
-    Inbound,
-    Initialize,
-    Message,
-    Params,
-    ProtocolError,
-    SetLevel,
-    Subscribe,
-    actor_name,
-    encoded_id,
-    open_message,
-    over_stdio,
-)
+from kernel.mcp import messages
+from kernel.mcp.messages import Inbound, ProtocolError
 from kernel.mcp.server import Response, Service
 from kernel.mcp.subscriptions import Subscriptions
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client_name
@@ -190,7 +176,7 @@ class _Session:
         self._calls: dict[int | str, Pending] = {}
         self._idle = asyncio.Event()
         self._actor = ANONYMOUS
-        self._level: str | None = LEGACY_LEVEL
+        self._level: str | None = messages.LEGACY_LEVEL
         self._subscriptions = Subscriptions(dispatch, service.subscribable, writer.write)
         self._listening: dict[int | str, Subscriptions] = {}
 
@@ -202,8 +188,8 @@ class _Session:
             if envelope.id is UNSET or envelope.method is UNSET:
                 self._on_notification(envelope)
                 return
-            id_ = encoded_id(envelope.id)
-            inbound = over_stdio(envelope, id_, self._actor, self._level, self._service.routes)
+            id_ = messages.encoded_id(envelope.id)
+            inbound = messages.over_stdio(envelope, id_, self._actor, self._level, self._service.routes)
             inbound.caller, inbound.dispatch = with_client_name(ANONYMOUS_CALLER, inbound.actor), self._dispatch
             self._note(inbound)
             if self._service.listens(inbound):
@@ -227,12 +213,12 @@ class _Session:
             subscriptions.close()
         self._writer.close(DRAIN_SECONDS)
 
-    def _open(self, line: bytes | None) -> Message:
+    def _open(self, line: bytes | None) -> messages.Message:
         if line is None:
-            raise ProtocolError(INVALID_REQUEST, "Line too long")
-        return open_message(line, self._limits)
+            raise ProtocolError(messages.INVALID_REQUEST, "Line too long")
+        return messages.open_message(line, self._limits)
 
-    def _on_notification(self, envelope: Message) -> None:
+    def _on_notification(self, envelope: messages.Message) -> None:
         if envelope.method == "notifications/cancelled":
             id_ = _cancelled(envelope.params)
             if id_ is not None and id_ in self._calls:
@@ -240,29 +226,29 @@ class _Session:
             elif id_ is not None and id_ in self._listening:
                 self._listening.pop(id_).close()
         elif envelope.method is UNSET and not (bytes(envelope.result) or bytes(envelope.error)):
-            raise ProtocolError(INVALID_REQUEST, "A message is one JSON-RPC request or notification object")
+            raise ProtocolError(messages.INVALID_REQUEST, "A message is one JSON-RPC request or notification object")
 
     def _note(self, inbound: Inbound) -> None:
         params = inbound.params
-        if isinstance(params, Initialize):
-            self._actor = actor_name(params.clientInfo.name)
-        elif isinstance(params, SetLevel):
+        if isinstance(params, messages.Initialize):
+            self._actor = messages.actor_name(params.clientInfo.name)
+        elif isinstance(params, messages.SetLevel):
             self._level = params.level
-        elif isinstance(params, Subscribe):
+        elif isinstance(params, messages.Subscribe):
             change = self._subscriptions.add if inbound.method == "resources/subscribe" else self._subscriptions.drop
             change(params.uri)
 
     def _listen(self, key: int | str, inbound: Inbound) -> None:
         self._check_id(key)
         if len(self._listening) >= _MAX_LISTENING:
-            raise ProtocolError(INTERNAL_ERROR, f"There are {_MAX_LISTENING} subscriptions, end one first")
+            raise ProtocolError(messages.INTERNAL_ERROR, f"There are {_MAX_LISTENING} subscriptions, end one first")
         subscribable, write = self._service.subscribable, self._writer.write
         subscriptions = self._listening[key] = Subscriptions(self._dispatch, subscribable, write, id_=inbound.id)
         write(subscriptions.listen(inbound.params))
 
     def _check_id(self, key: int | str) -> None:
         if key in self._calls or key in self._listening:
-            raise ProtocolError(INVALID_REQUEST, "A request with this id is under way")
+            raise ProtocolError(messages.INVALID_REQUEST, "A request with this id is under way")
 
     def _submit(self, key: int | str, inbound: Inbound) -> None:
         self._check_id(key)
@@ -288,7 +274,7 @@ class _Session:
         self._loop.call_soon_threadsafe(self._writer.write, message)
 
 
-def _cancelled(params: msgspec.Raw | Params) -> int | str | None:
+def _cancelled(params: msgspec.Raw | messages.Params) -> int | str | None:
     try:
         return msgspec.json.decode(cast("msgspec.Raw", params), type=_Cancelled).requestId
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -8,16 +8,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from kernel.core.errors import Fault
-from kernel.engines.postgres.driver import (
-    CONSTRAINTS,
-    Pool,
-    as_fault,
-    failure,
-    load_driver,
-    run_together,
-    timed,
-    transaction_settings,
-)
+from kernel.engines.postgres import driver
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.tenants.placement import MOVING, TenantPlace
 from kernel.store.context import ConstraintFailed
@@ -43,14 +34,14 @@ class Session:
         self._finder = finder
         self._place = finder.find()
         self._replica = replica
-        self._owner: Pool = self._place.pool  # of the connection
-        self._psycopg = load_driver()
+        self._owner: driver.Pool = self._place.pool  # of the connection
+        self._psycopg = driver.load_driver()
         self._cancelled = False
         self.held: Any = None
         self.ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic clock
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> driver.Pool:
         return self._place.pool
 
     @property
@@ -92,7 +83,7 @@ class Session:
         def send() -> Any:
             if self.held is None:
                 self._take()
-            return self.command("; ".join((begin, *transaction_settings(self.held), *commands)))
+            return self.command("; ".join((begin, *driver.transaction_settings(self.held), *commands)))
 
         try:
             return send()
@@ -116,9 +107,9 @@ class Session:
         Returns the result of the last command.
         """
         try:
-            with timed(self.held):
+            with driver.timed(self.held):
                 result = self.held.pgconn.exec_(text.encode())
-            command_error = failure(result)
+            command_error = driver.failure(result)
         except self._psycopg.Error as error:
             self.fail(error)
         if command_error is not None:
@@ -126,11 +117,11 @@ class Session:
         return result
 
     def fail(self, error: Exception) -> NoReturn:
-        fault = as_fault(error, cancelled=self._cancelled)
+        fault = driver.as_fault(error, cancelled=self._cancelled)
         self._cancelled = False
         if fault is not None:
             raise fault from error
-        if (getattr(error, "sqlstate", None) or "").startswith(CONSTRAINTS):
+        if (getattr(error, "sqlstate", None) or "").startswith(driver.CONSTRAINTS):
             raise ConstraintFailed(str(error).partition("\n")[0]) from error
         raise error
 
@@ -188,7 +179,7 @@ class Together:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._psycopg = load_driver()
+        self._psycopg = driver.load_driver()
         self._waiting: list[Sent] = []
         self.count = 0
         self.total = 0
@@ -213,8 +204,8 @@ class Together:
             return
         for statement in waiting:
             statement.left = True
-        with timed(self._session.held):
-            outcomes = run_together(
+        with driver.timed(self._session.held):
+            outcomes = driver.run_together(
                 self._session.held, [(statement.text, statement.values, statement.prepare) for statement in waiting]
             )
         for statement, (rows, status, count) in zip(waiting, outcomes, strict=True):

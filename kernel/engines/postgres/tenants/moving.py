@@ -15,16 +15,8 @@ from typing import Any, NamedTuple
 from kernel.core.errors import Fault
 from kernel.engines.postgres.driver import as_fault, connect, load_driver
 from kernel.engines.postgres.statements import run
-from kernel.engines.postgres.tenants.placement import (
-    HOME,
-    Place,
-    PoolOf,
-    TenantPlace,
-    placements,
-    repoint,
-    same_database,
-    transaction,
-)
+from kernel.engines.postgres.tenants import placement
+from kernel.engines.postgres.tenants.placement import PoolOf, TenantPlace
 
 _ROUNDS = 2  # before writes are paused: the second copies the writes during the first
 _PAUSE_MILLISECONDS = 60_000  # for writers that are at work, and for a mover whose machine is no more
@@ -140,7 +132,7 @@ class Difference:
 
 def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Moved:
     """Moves a tenant to the database of an address, and finishes a move there that was interrupted; raises Fault."""
-    to = HOME if to == home else to
+    to = placement.HOME if to == home else to
     place = TenantPlace(home, tenant, pool_of).find()
     try:
         if place.address == to:
@@ -153,7 +145,7 @@ def move(home: str, tenant: str, to: str, pool_of: PoolOf, report: Report) -> Mo
         if (fault := as_fault(error)) is None:
             raise
         raise fault from error
-    repoint(pool_of(home), tenant, place.address, to)
+    placement.repoint(pool_of(home), tenant, place.address, to)
     _clear_left(home, tenant, TenantPlace(home, tenant, pool_of).find(), pool_of)
     return moved
 
@@ -172,7 +164,7 @@ class _Move:
     lost it can no longer say so.
     """
 
-    def __init__(self, source: Any, target: Any, tenant: str, place: Place, report: Report) -> None:
+    def __init__(self, source: Any, target: Any, tenant: str, place: placement.Place, report: Report) -> None:
         self._source = source
         self._target = target
         self._tenant = tenant
@@ -185,7 +177,7 @@ class _Move:
     def run(self, to: str) -> Moved:
         number = self._place.number
         with self._source.transaction(), self._target.transaction():
-            if same_database(self._source, self._target):  # by another address
+            if placement.same_database(self._source, self._target):  # by another address
                 return Moved(0, 0.0)
         self._lock()
         moves, _, here = run(self._source, "engine.directory.state", number=number).fetchone()
@@ -257,14 +249,14 @@ class _Move:
         yield time.monotonic()
 
 
-def _clear_left(home: str, tenant: str, place: Place, pool_of: PoolOf) -> None:
+def _clear_left(home: str, tenant: str, place: placement.Place, pool_of: PoolOf) -> None:
     """Deletes the rows that a tenant has left in its last database, which only take room."""
     with ExitStack() as stack:
-        here = stack.enter_context(transaction(place.pool))
+        here = stack.enter_context(placement.transaction(place.pool))
         (came_from,) = run(here, "engine.moving.came_from", number=place.number).fetchone()
         if came_from is None:
             return
-        before = stack.enter_context(transaction(pool_of(came_from or home)))
+        before = stack.enter_context(placement.transaction(pool_of(came_from or home)))
         if (left := run(before, "engine.moving.left", tenant=tenant).fetchone()) is not None:
             forget_rows(before, left[0])
         run(here, "engine.moving.cleared", number=place.number)
@@ -275,17 +267,17 @@ def erase_rows(home: str, tenant: str, pool_of: PoolOf) -> int:
 
     Its number is not used again, so that a server that still has it open finds nothing.
     """
-    if tenant not in dict(placements(pool_of(home))):
+    if tenant not in dict(placement.placements(pool_of(home))):
         return 0
     place = TenantPlace(home, tenant, pool_of).find()
     _clear_left(home, tenant, place, pool_of)
-    with transaction(place.pool) as db:
+    with placement.transaction(place.pool) as db:
         if not run(db, "engine.moving.lock_alone", number=place.number).fetchone()[0]:
             raise Fault("conflict", _TAKEN)
         run(db, "engine.moving.pause", number=place.number)
         rows = forget_rows(db, place.number)
         run(db, "engine.directory.bury", number=place.number)
-    with transaction(pool_of(home)) as db:
+    with placement.transaction(pool_of(home)) as db:
         run(db, "engine.directory.unplace", tenant=tenant)
     return rows
 
