@@ -36,7 +36,6 @@ def harmless(text: str) -> str:
 
 
 def line(text: str, limit: int) -> str:
-    """Return the start of a text as one harmless line."""
     return harmless(one_line(without_private(text), limit))
 
 

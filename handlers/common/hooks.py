@@ -184,7 +184,6 @@ METHODS: tuple[RestMethod, ...] = (
 
 
 def shaped(result: HookOutput) -> bytes:
-    """Return the output as its client takes it."""
     return _output(result.client, result.event, result.text)
 
 

@@ -81,7 +81,6 @@ def prime(tx: Tx, request: Prime) -> Primed:
 
 
 def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
-    """Return `prime` without some of its parts."""
     project = Project.at(request.root)
     remarks = [line for line in _remarks(tx, project) if line.part not in left_out]
     ids = {line.id for line in remarks}

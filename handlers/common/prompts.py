@@ -45,7 +45,6 @@ def recall_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
 
 
 def remember_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """Give the order to store a text."""
     return _said(
         "Store this in Quipu as one memory, in words that are clear without this conversation. Search first; if a "
         f"memory says something else about it, replace that one. No passwords or keys.\n\n{arguments['text']}"
@@ -64,7 +63,6 @@ def wrong_prompt(tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
 
 
 def handoff_prompt(_tx: Tx, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    """Give the order to write down the state of the work."""
     project = arguments["project"]
     return _said(
         "Write a handoff for the next session: what is done, what is open, what to do next and why, with names of "

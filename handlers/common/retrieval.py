@@ -178,7 +178,6 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
 
 
 def missing_ids(tx: Tx, ids: Sequence[str]) -> list[str]:
-    """Return those of the ids that are of no memory."""
     stored = {(document.space, document.key) for document in _by_keys(tx, [_key(id_) for id_ in ids])}
     return [one_line(id_, _SHOWN_ID) for id_ in ids if _key(id_) not in stored]
 
@@ -235,7 +234,6 @@ def expired_of(tx: Tx, documents: Iterable[Document], at: str) -> set[tuple[str,
 
 
 def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ranked:
-    """Return the matching documents in order."""
     if not _needs_documents(query):
         ranking, distinct, below = _reranked(tx, query, candidates)
         first = _best_by_evidence(tx, query, ranking, count)

@@ -40,7 +40,6 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(json: bytes) -> Tokens:
-    """Return the tokens of a part of an answer."""
     runs = 0.0
     for cost, only in _PER_RUN:
         marked = json.translate(only)

@@ -154,7 +154,6 @@ async def _done_together(dispatch: Dispatch, visit: Visit, places: Sequence[Plac
 
 
 async def export_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Returns several memories as JSON lines."""
     places = selected(visit, fields)
 
     def lines(tx: Tx) -> list[bytes]:

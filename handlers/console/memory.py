@@ -157,7 +157,6 @@ def _short_observations(curation: Curation) -> list[str]:
 
 
 def links_of(tx: Tx, visit: Visit, curation: Curation) -> list[Linked]:
-    """Return the links of a memory that the caller may see."""
     return [_linked(tx, visit, link) for link in curation.links]
 
 
@@ -219,7 +218,6 @@ async def place_meant(dispatch: Dispatch, visit: Visit, text: str) -> Place:
 
 
 async def place_of_name(dispatch: Dispatch, visit: Visit, dialect: str, name: str) -> Place | None:
-    """Return the place of the memory of a dialect whose key is a name."""
     places = await read(dispatch, visit, lambda tx: _alike(tx, visit, name)) if name else []
     return next((place for place in places if place.dialect == dialect and place.key == name), None)
 

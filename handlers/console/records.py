@@ -184,7 +184,6 @@ def texts_of(tx: Tx, places: Sequence[Place]) -> dict[Place, str]:
 
 
 def leaves_of(tx: Tx, places: Sequence[Place]) -> list[Leaf]:
-    """Return the memories at places, in their order."""
     return tx.all("kernel.console.leaves", _leaf, places=places, chars=_READ_CHARS)
 
 

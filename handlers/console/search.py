@@ -41,7 +41,6 @@ class Signal(Struct):
 
     @property
     def number(self) -> int:
-        """Return the number of its colour."""
         return _NUMBERS[self.name]
 
 

@@ -35,7 +35,6 @@ class Session(NamedTuple):
 
     @property
     def stale(self) -> bool:
-        """Return whether its cookie is to be renewed."""
         return self.age > _RENEWED_AFTER
 
 

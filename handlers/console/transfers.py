@@ -161,7 +161,6 @@ async def _run(site: Site, visit: Visit, words: Sequence[str]) -> str:
 
 
 async def import_kept(site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) -> Done:
-    """Imports the file that was looked into."""
     require_all(visit, "Import")
     file = site.uploads.file(visit, fields.get("token", ""))
     before = await read(dispatch, visit, lambda tx: sum(call.number for call in calls(tx, NEWEST, 1, dialects=None)))

@@ -91,7 +91,6 @@ def page_size(limit: int, view: str) -> int:
 
 
 def token(mark: int | str) -> str:
-    """Return the token of the page that begins at a mark."""
     return base64.urlsafe_b64encode(msgspec.json.encode(mark)).decode().rstrip("=")
 
 

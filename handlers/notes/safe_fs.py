@@ -107,6 +107,5 @@ def _clamp_int64(nanoseconds: int) -> int:
 
 
 def sync_folder(folder: OpenFolder) -> None:
-    """Makes the entries of a folder durable."""
     if folder.fd is not None:
         fsync(folder.fd)

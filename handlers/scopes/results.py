@@ -236,7 +236,6 @@ def grouped(rows: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
 
 
 def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
-    """Return a row factory for `shape` that applies `convert` to the column `field`."""
     at = shape.__struct_fields__.index(field)
     make: Callable[..., S] = shape
 

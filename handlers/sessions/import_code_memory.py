@@ -46,7 +46,6 @@ def _note_id(ids: _NewIds, old: object, new: int) -> None:
 
 
 def _new_id(ids: _NewIds, old: object) -> int | None:
-    """Return the new id; None for an id that was not added."""
     at = bisect_left(ids.old, old) if isinstance(old, int) else len(ids.old)
     return ids.new[at] if at < len(ids.old) and ids.old[at] == old else None
 

@@ -164,7 +164,6 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
 
 
 def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
-    """Return the name nearest to an unknown name of an object, and the names that it has."""
     kinds = [inspect.type_info(tool.request)]
     for step in path_steps(path):
         kinds = [part for kind in kinds for part in _parts(kind, step)]

@@ -134,13 +134,11 @@ def outcome_of(answer: Answer) -> str:
 
 
 def fail(entry: ToolEntry, fault: Fault) -> Reply:
-    """Return the dialect's reply to a failed call of this tool."""
     fault.tool = entry.tool.name
     return entry.dialect.fail(fault)
 
 
 def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
-    """Return the tool's batch hook, with rendered replies instead of results."""
     batch, reply = tool.hooks.batch, dialect.reply
     if batch is None:
         return None
@@ -462,7 +460,6 @@ class Dispatch:
         return fail(entry, answer) if isinstance(answer, Fault) else answer
 
     async def _prepared(self, prepare: Prepare, request: Request, context: CallContext) -> Request:
-        """Return the request after its prepare hook, or the Fault of the hook."""
         work = catch_faults(prepare, self.store.context.settings, request)
         if work is None or isinstance(work, Fault):
             return work or request

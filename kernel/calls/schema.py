@@ -52,7 +52,6 @@ def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Di
 
 
 def _optional(tool: Tool, names: set[str]) -> Tool:
-    """Return the tool without these names among its required parameters."""
     schema = input_schema(tool)
     required = schema.get("required", [])
     rest = [name for name in required if name not in names]

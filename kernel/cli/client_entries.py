@@ -123,7 +123,6 @@ def parse_url(url: str) -> SplitResult:
 
 
 def stdio_target(config: Config, program: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
-    """Return the target for a server that the client starts, with the settings of this process."""
     words = [*program.words, "stdio", *data_option(config, platform)]
     if config.model != MODEL:
         words += ["--model", str(config.model.absolute()) if config.model else "none"]

@@ -466,7 +466,6 @@ def _scalar(text: str, match: re.Match[str]) -> Any:
 
 
 def skip_blank(text: str, at: int) -> int:
-    """Return the offset behind blanks and comments."""
     match = _BLANK.match(text, at)
     return match.end() if match else at
 

@@ -264,7 +264,6 @@ def server(config: Config) -> Iterator[Finding]:
 
 
 def _listening(config: Config, *words: str) -> str:
-    """Return a command of a server on this port."""
     return _command(config, *words, *(() if config.port == DEFAULT_PORT else ("--port", str(config.port))))
 
 

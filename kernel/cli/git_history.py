@@ -80,7 +80,6 @@ class Folder:
         return name
 
     def content(self, name: str) -> bytes:
-        """Return the content of a commit, a tree or a file, of which none is long."""
         if name not in self._contents:
             self._contents[name] = self._read(name, 0)
         return self._contents[name]
@@ -131,7 +130,6 @@ class Folder:
         return self._names[folder]
 
     def _indexed(self, pack: str, start: str) -> tuple[str, str, int] | None:
-        """Return the place of an object in a pack by the index of the pack."""
         with self._open(f"objects/pack/{pack}.idx") as index:
             head = _read(index, 0, _HEADER + _FAN)
             if head[:_HEADER] != b"\xfftOc\0\0\0\2":

@@ -102,7 +102,6 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
 
 
 def _told(touched: int, counts: Mapping[str, int]) -> str:
-    """Return the memories that an import touched: those that it added, updated and archived."""
     others = {verb: counts.get(verb, 0) for verb in ("updated", "archived")}
     groups = {"imported": max(0, touched - sum(others.values())), **others}
     return ", ".join(f"{verb} {count_of_memories(count)}" for verb, count in groups.items() if count)

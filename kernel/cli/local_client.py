@@ -108,7 +108,6 @@ def in_local_time(output: bytes) -> bytes:
 
 
 def local_time(seconds: int) -> str:
-    """Return a time to the minute, with its zone."""
     zone = "%z" if sys.platform == "win32" else "%Z"  # Windows has whole sentences for names
     return time.strftime(f"%Y-%m-%d %H:%M {zone}", time.localtime(max(seconds, 0)))
 

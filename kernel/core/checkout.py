@@ -103,7 +103,6 @@ def linked_git(here: str) -> str:
 
 
 def has_controls(text: str) -> bool:
-    """Tell whether a text has characters that no plain text has."""
     return not _CONTROLS.isdisjoint(text)
 
 

@@ -175,14 +175,12 @@ class _Asked(Mapping[str, str]):
 
 @cache
 def variables() -> frozenset[str]:
-    """Return the variables that `from_mapping` reads."""
     names = _Asked()
     from_mapping(names)
     return frozenset(names.names)
 
 
 def on_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
     return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
 
 

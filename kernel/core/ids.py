@@ -67,5 +67,4 @@ def new_call_id() -> str:
 
 
 def now_ns() -> int:
-    """Return nanoseconds since 1970."""
     return time.time_ns()

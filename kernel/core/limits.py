@@ -65,7 +65,6 @@ class Limits(NamedTuple):
 
     @property
     def connections_of_an_address(self) -> int:
-        """Return how many connections one address may have at once."""
         return self.address_connections or max(1, self.connections // 2)
 
 
@@ -158,7 +157,6 @@ def weight(raw: Iterable[Header]) -> int:
 
 
 def repeated(raw: Iterable[Header]) -> set[bytes]:
-    """Return the names that appear more than once."""
     names: set[bytes] = set()
     twice: set[bytes] = set()
     for name, _ in raw:
@@ -181,7 +179,6 @@ def origin_allowed(value: bytes, names: frozenset[str]) -> bool:
 
 
 def is_json(value: bytes) -> bool:
-    """Return whether a Content-Type header says JSON."""
     return value.partition(b";")[0].strip().lower() == b"application/json"
 
 

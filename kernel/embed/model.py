@@ -240,7 +240,6 @@ class Embedder:
 
     @cached_property
     def dimensions(self) -> int:
-        """Return the number of components of a vector."""
         return _layout(self.folder)["embeddings"].shape[1]
 
     @property

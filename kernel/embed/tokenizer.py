@@ -203,7 +203,6 @@ class WordPieceEncoder(dict[str, bytes]):
 
     @cached_property
     def _piece_lengths(self) -> dict[str, tuple[int, ...]]:
-        """Return the lengths of the pieces with the same first characters."""
         lengths: dict[str, set[int]] = {}
         for piece in self.vocabulary:
             if len(piece) >= PREFIX_LENGTH:

@@ -221,7 +221,6 @@ def _method_operation(dialect: Dialect, method: RestMethod, share: Share) -> Sch
 
 
 def _method_name(method: RestMethod) -> str:
-    """Return the name of its tool, as the names of components allow it."""
     return method.tool.name.replace(" ", "_")
 
 

@@ -137,7 +137,6 @@ class ToolRoutes:
 
 
 def _unavailable(fault: Fault) -> HttpResponse:
-    """Return the response if the store of a tenant cannot be opened now."""
     return error_response(503, fault.code, fault.message, RETRY)
 
 

@@ -20,7 +20,6 @@ class Project(NamedTuple):
 
     @classmethod
     def at(cls, root: str) -> "Project":
-        """Return the project in a folder, which gives it its name."""
         folder = root.rstrip("/\\")
         return cls(folder or root, folder.replace("\\", "/").rpartition("/")[2])
 

@@ -119,7 +119,6 @@ def stale_in(tx: Tx, project: str | None) -> list[Stale]:
 
 
 def in_project(tx: Tx, project: str) -> list[Document]:
-    """Return the documents that name a place which a client has met in a project."""
     return [*documents(tx, tx.all("kernel.witness.in_project", int, project=project)).values()]
 
 
@@ -155,7 +154,6 @@ def record_shown(tx: Tx, session: str, tool: str, ids: Sequence[str]) -> None:
 
 
 def shown_in(tx: Tx, sessions: Sequence[str]) -> list[Shown]:
-    """Return what hooks have added to these sessions."""
     return tx.all("kernel.witness.shown", _shown, sessions=sessions)
 
 

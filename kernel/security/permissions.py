@@ -96,7 +96,6 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
     reach: Reach | None = None
 
     def allows_dialect(self, dialect: str) -> bool:
-        """Return whether the tools of a dialect can be called."""
         return not self.dialects or dialect in self.dialects
 
 

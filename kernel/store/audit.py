@@ -151,7 +151,6 @@ def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
 
 
 def first_with_outcome(tx: Tx, outcome: str, *, after: int) -> Entry | None:
-    """Return the first entry with an outcome among those with a greater id."""
     tx.flush_deferred()
     return tx.one("kernel.audit.first_with_outcome", _entry, id=after, outcome=outcome)
 
@@ -163,7 +162,6 @@ def touching(tx: Tx, ids: Sequence[str], *, after: int, limit: int) -> list[Entr
 
 
 def targets(entry: Entry) -> list[Target]:
-    """Return the first memories a call touched."""
     return msgspec.json.decode(entry.targets, type=list[Target])
 
 

@@ -128,9 +128,7 @@ class Tables(Protocol):
         """Return the columns that hold values of each table that is not derived from others."""
         ...
 
-    def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Writes these rows in the place of those that are there."""
-        ...
+    def replace_all(self, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None: ...
 
     def last_ids(self) -> Mapping[str, int]:
         """Return the last ids of the tables that never give an id twice."""
@@ -143,14 +141,10 @@ class Engine(Protocol):
     """What a transaction needs of a database engine."""
 
     @property
-    def context(self) -> StoreContext:
-        """Return the state that all transactions of the store share."""
-        ...
+    def context(self) -> StoreContext: ...
 
     @property
-    def filename(self) -> str:
-        """Return the path of the database file."""
-        ...
+    def filename(self) -> str: ...
 
     @property
     def clock(self) -> Callable[[], int]:
@@ -171,19 +165,13 @@ class Engine(Protocol):
         ...
 
     @property
-    def changes(self) -> Callable[[], int]:
-        """Return the number of rows the last statement changed."""
-        ...
+    def changes(self) -> Callable[[], int]: ...
 
     @property
-    def tables(self) -> Tables:
-        """Return whole rows of any table."""
-        ...
+    def tables(self) -> Tables: ...
 
     @property
-    def budget(self) -> StatementBudget:
-        """Return the cost limit of the call."""
-        ...
+    def budget(self) -> StatementBudget: ...
 
     def limit(self, reach: Reach | None) -> Mapping[str, str]:
         """Return the statements for a reach, which sees and changes rows of its places alone, until the next call.

@@ -62,9 +62,7 @@ class WriteConnection(Protocol):
         """Flushes deferred work and commits durably."""
         ...
 
-    def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one."""
-        ...
+    def rollback(self) -> None: ...
 
     def close(self) -> None:
         """Closes the connection; safe to call twice."""
@@ -112,9 +110,7 @@ class Database(Protocol):
     """One database as a Store uses it. Its schema is current before the first connection is opened."""
 
     @property
-    def context(self) -> StoreContext:
-        """Return the state that all transactions share."""
-        ...
+    def context(self) -> StoreContext: ...
 
     @property
     def file(self) -> Path: ...

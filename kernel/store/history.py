@@ -127,7 +127,6 @@ def known(tx: Tx, space: str, keys: Sequence[str]) -> set[str]:
 
 
 def of_reason(tx: Tx, space: str, keys: Sequence[str], reason: str) -> set[str]:
-    """Return those of the keys that have an event for this reason."""
     return set(tx.all("kernel.history.of_reason", str, space=space, keys=keys, reason=reason))
 
 

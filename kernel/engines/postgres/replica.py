@@ -35,7 +35,6 @@ class Replica:
         self._rest_until = 0.0
 
     def wrote(self, position: int) -> None:
-        """Notes the position in the log after a commit of this process."""
         with self._lock:
             self._needed = max(self._needed, position)
 
