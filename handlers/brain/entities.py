@@ -113,7 +113,9 @@ def get_entity_full(tx: Tx, request: OneEntity) -> EntityFull:
     memories = tx.all("brain.entities.linked", Memory, db=db, id=key)
     ids = {row.id for row in memories}
     in_scope = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in ids]
-    return EntityFull(entity, memories, in_scope, tx.all("brain.entities.related", _related, db=db, id=key))
+    rows = tx.rows("brain.entities.related", db=db, id=key)
+    related = [RelatedEntity(*columns, relationship=relationship) for relationship, *columns in rows]
+    return EntityFull(entity, memories, in_scope, related)
 
 
 def delete_entity(tx: Tx, request: OneEntity) -> str:
@@ -123,10 +125,6 @@ def delete_entity(tx: Tx, request: OneEntity) -> str:
     delete_links_of(tx, request.db, "entity", row.id)
     repository.remove(tx, request.db, row)
     return f"Deleted entity '{row.id}' and its links"
-
-
-def _related(relationship: str, *columns: str) -> RelatedEntity:
-    return RelatedEntity(*columns, relationship=relationship)  # pyrefly: ignore[bad-argument-type]
 
 
 def _created_text(request: CreateEntity) -> list[str]:

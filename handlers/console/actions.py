@@ -313,14 +313,12 @@ def edited(call: ToolCall, curation: Curation, text: str | None, until: str | No
     """Return the call that writes a text, an end of validity or both; None if the memory has them, or neither is
     asked for.
     """
-    changed = call if text is None or text == curation.text else with_text(call, text)
+    changed = call
+    if text is not None and text != curation.text:
+        changed = call._replace(arguments={**call.arguments, call.text: text})
     if until is not None and until != curation.until:
         changed = with_until(changed, until)
     return None if changed is call else changed
-
-
-def with_text(call: ToolCall, text: str) -> ToolCall:
-    return call._replace(arguments={**call.arguments, call.text: text})
 
 
 def with_until(call: ToolCall, until: str) -> ToolCall:

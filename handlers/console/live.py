@@ -16,7 +16,7 @@ from kernel.calls.dispatch import Dispatch
 from kernel.core.config import KeptCalls
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
-from kernel.http.edge import begin_response
+from kernel.http.edge import begin_response, left
 from kernel.observe.call_log import Count, SeenCall
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Caller, Permission
@@ -110,7 +110,7 @@ class Streams:
         """Send the state of the page after every call, until the client leaves or may not see it any more."""
         owner = caller.tenant, caller.key
         self._open[owner] += 1
-        leaving = asyncio.ensure_future(_disconnected(receive))
+        leaving = asyncio.ensure_future(left(receive))
         try:
             head: Any = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in _HEADERS.items()]
             await begin_response(send, 200, head)
@@ -134,11 +134,6 @@ class Streams:
             elif time.monotonic() - last > _HEARTBEAT_SECONDS:
                 last = time.monotonic()
                 await _send(send, _PING)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send(send: Send, data: bytes) -> None:

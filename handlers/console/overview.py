@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -122,8 +121,8 @@ def spaces_of(tx: Tx, dialects: list[str] | None) -> list[Space]:
     """Return the spaces with memories; of a call that is held to places, with the memories in these."""
     if not tx.is_limited:
         return tx.all("kernel.console.spaces", Space, dialects=dialects)
-    rows = tx.all("kernel.console.spaces_in_reach", _Counted, dialects=dialects, most=MOST_COUNTED)
-    return [Space(row.name, row.memories, many=row.largest >= MOST_COUNTED) for row in rows]
+    rows = tx.rows("kernel.console.spaces_in_reach", dialects=dialects, most=MOST_COUNTED)
+    return [Space(name, memories, many=largest >= MOST_COUNTED) for name, memories, largest in rows]
 
 
 def _days_of_dialects(tx: Tx, count: int, dialects: list[str] | None) -> list[DayOfDialects]:
@@ -139,33 +138,21 @@ def days_until_now(tx: Tx, count: int, dialects: list[str] | None) -> list[Day]:
     """Return the last days up to now, the oldest first, each with the number of memories last written on it."""
     names, by_name = _names(tx, count), dict[str, Day]()
     if tx.is_limited:
-        for row in _counts(tx, names[0], dialects):
-            by_name.setdefault(row.day, Day(row.day, 0)).memories += row.memories
+        for day, _, memories in _counts(tx, names[0], dialects):
+            by_name.setdefault(day, Day(day, 0)).memories += memories
     else:
         by_name = {day.day: day for day in tx.all("kernel.console.days", Day, since=names[0], dialects=dialects)}
     return [by_name.get(name) or Day(name, 0) for name in names]
 
 
-def _counts(tx: Tx, since: str, dialects: list[str] | None) -> list["_DialectDay"]:
+def _counts(tx: Tx, since: str, dialects: list[str] | None) -> list[tuple[str, str, int]]:
     """Return the memories of each day and dialect; of a call that is held to places, of the newest in each scope."""
     if tx.is_limited:
         limits = {"since": since, "dialects": dialects, "most": MOST_COUNTED}
-        return tx.all("kernel.console.days_in_reach", _DialectDay, **limits)
-    return tx.all("kernel.console.days_of_dialects", _DialectDay, since=since, dialects=dialects)
+        return tx.rows("kernel.console.days_in_reach", **limits)
+    return tx.rows("kernel.console.days_of_dialects", since=since, dialects=dialects)
 
 
 def _names(tx: Tx, count: int) -> list[str]:
     today = datetime.fromisoformat(tx.now).date()
     return [(today - timedelta(days=before)).isoformat() for before in reversed(range(count))]
-
-
-class _Counted(NamedTuple):
-    name: str
-    memories: int
-    largest: int
-
-
-class _DialectDay(NamedTuple):
-    day: str
-    dialect: str
-    memories: int

@@ -22,11 +22,6 @@ class _Project(NamedTuple):
     root: str | None
 
 
-class _OfRoot(NamedTuple):
-    id: str
-    reason: str | None
-
-
 class _Known(NamedTuple):
     """A guideline that is here: the reason of its first version, the root of its project, its name and its text.
 
@@ -73,8 +68,8 @@ def _of_other_sections(tx: Tx, record: Record) -> list[str]:
 def _of_other_files(tx: Tx, record: Record) -> list[str]:
     root = record.details["root"]
     reasons = {f"{root}/{name}" for name in record.details["files"]}
-    rows = tx.all("scopes.intake.of_root", _OfRoot, **_place(record))
-    return [row.id for row in rows if row.reason not in reasons and (row.reason or "").startswith(f"{root}/")]
+    rows = tx.rows("scopes.intake.of_root", **_place(record))
+    return [id_ for id_, reason in rows if reason not in reasons and (reason or "").startswith(f"{root}/")]
 
 
 def _place(record: Record) -> dict[str, Any]:

@@ -140,16 +140,6 @@ class _EntityText(NamedTuple):
     of_memories: str | None
 
 
-class _Observation(NamedTuple):
-    content: str
-    memory_id: int | None
-
-
-class _Ends(NamedTuple):
-    source_id: int
-    target_id: int
-
-
 def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
     """Create an entity of the graph, or add observations to the one of that name and set its type.
     Needs CODE_MEMORY_ENABLE_GRAPH=1.
@@ -200,10 +190,9 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     entity = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
     if entity is None:
         return EntityDetails("not_found")
-    observations = tx.all("sessions.graph.observations", _Observation, entity_id=entity.id)
     newest = dict[str, int | None]()
-    for row in observations:
-        newest.setdefault(row.content, row.memory_id)
+    for content, memory_id in tx.rows("sessions.graph.observations", entity_id=entity.id):
+        newest.setdefault(content, memory_id)
     relations = _relations_of(tx, [entity.id])
     columns = (entity.id, entity.name, entity.entity_type, entity.created_at)
     return EntityDetails(UNSET, *columns, [*newest], [*newest.values()], relations)
@@ -264,8 +253,8 @@ def delete_of_memories(tx: Tx, memories: Sequence[int], operation: str | None = 
     # Observations and relations first: an entity is deleted only when nothing refers to it any more.
     affected_ids = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
     relations = tx.all("sessions.graph.delete_relation_memories", int, memories=memories)
-    for ends in tx.all("sessions.graph.delete_unsupported_relations", _Ends, ids=relations):
-        affected_ids |= {ends.source_id, ends.target_id}
+    for ends in tx.rows("sessions.graph.delete_unsupported_relations", ids=relations):
+        affected_ids.update(ends)
     deleted_ids = set(tx.all("sessions.graph.delete_unsupported_entities", int, ids=sorted(affected_ids)))
     for number in deleted_ids:
         index.drop(tx, ENTITY_SPACE, str(number))
@@ -279,8 +268,7 @@ def exists(tx: Tx, number: int) -> bool:
 
 
 def observations_of(tx: Tx, number: int) -> list[str]:
-    observations = tx.all("sessions.graph.observations", _Observation, entity_id=number)
-    return [observation.content for observation in observations]
+    return [content for content, _ in tx.rows("sessions.graph.observations", entity_id=number)]
 
 
 def delete_observation(tx: Tx, number: int, text: str) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 session begins with, and its handoff when it is compacted."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -88,12 +88,6 @@ def record_deleted(tx: Tx, deletions: Sequence[memories.Deleted], action: str, *
     return numbers
 
 
-class _Relation(NamedTuple):
-    relation_type: str
-    source_id: int
-    target_id: int
-
-
 def compose(text: str, _name: str) -> ToolCall:
     return ToolCall("remember", {"content": text, "session_id": "terminal", "kind": "note"})
 
@@ -111,7 +105,7 @@ def curate(tx: Tx, space: str, key: str) -> Curation | None:
         )
     if space != graph.ENTITY_SPACE or not graph.exists(tx, number):
         return None
-    relations = tx.all("sessions.graph.relations_of", _Relation, id=number, limit=MOST_LINKS)
+    relations = tx.rows("sessions.graph.relations_of", id=number, limit=MOST_LINKS)
     mentioning = tx.all("sessions.graph.memories_of", int, entity_id=number, limit=MOST_LINKS)
     links = [
         Neighbour(name, source == number, graph.ENTITY_SPACE, str(target if source == number else source))

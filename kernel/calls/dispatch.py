@@ -241,11 +241,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Reply).decode
 
 
-class _Kept(NamedTuple):
-    digest: str
-    answer: bytes
-
-
 def with_idempotency_key(caller: Caller, key: str | bytes | None) -> Caller:
     """Return the caller of a call that has a key for retries; a header may have it in quotes."""
     if key is None:
@@ -265,11 +260,10 @@ def once(work: Work, tool: str, request: Request, caller: str, key: str) -> Work
         if not (key.isascii() and key.isprintable() and 0 < len(key) <= _LONGEST):
             raise Fault("invalid", _WRONG)
         before = later(tx.now, -_KEPT)
-        earlier = tx.one("kernel.dispatch.kept", _Kept, caller=caller, key=key, after=before)
-        if earlier is not None:
-            if earlier.digest != digest:
+        for kept_digest, kept_answer in tx.rows("kernel.dispatch.kept", caller=caller, key=key, after=before):
+            if kept_digest != digest:
                 raise Fault("conflict", _OTHER)
-            return _decode(earlier.answer)
+            return _decode(kept_answer)
         answer = work(tx)
         if isinstance(answer, Reply):
             tx.run("kernel.dispatch.expire", before=before, limit=_EXPIRED_ROWS)

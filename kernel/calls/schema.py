@@ -109,8 +109,10 @@ def _parts(kind: Any) -> Iterator[Any]:
 
 def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
-    arms = _arms(root)
-    shape = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])
+    arms = [arm["$ref"].removeprefix(PREFIX) for arm in root.get("anyOf", [])]
+    # The arms that take one of several parameters say so.
+    needs = {arm.__name__: arm.needs for arm in get_args(kind) if hasattr(arm, "needs")}
+    shape = _merge(arms, parts, root, needs) if arms else dict(parts[root["$ref"].removeprefix(PREFIX)])
     shape.pop("title", None)
     reachable = _reachable(shape, parts)
     schema = {**shape, "$defs": {name: parts[name] for name in sorted(reachable)}} if reachable else shape
@@ -136,15 +138,6 @@ def _complete(node: object) -> None:
             shape.setdefault("type", "string")
         for part in shape.values():
             _complete(part)
-
-
-def _arms(root: Schema) -> list[str]:
-    return [arm["$ref"].removeprefix(PREFIX) for arm in root.get("anyOf", [])]
-
-
-def _needs(kind: type[Request]) -> dict[str, str]:
-    """Return what the arms of a union that have a `needs` say there: for arms that take one of several parameters."""
-    return {arm.__name__: arm.needs for arm in get_args(kind) if hasattr(arm, "needs")}
 
 
 def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternatives: Mapping[str, str]) -> Schema:

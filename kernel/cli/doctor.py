@@ -110,7 +110,8 @@ def folder(config: Config) -> Iterator[Finding]:
     if kind in NETWORK:
         remedy = _to_another_folder(config, "a local one")
         yield _wrong("data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy)
-    if synchronized_part := synchronized_folder(data):
+    synchronized_part = next((part for part in data.parts if part.lower().startswith(_SYNCHRONIZED)), "")
+    if synchronized_part:
         detail = f"{synchronized_part} is synchronized: a copy taken while the database changes is damaged"
         yield _hint("data directory", detail, _to_another_folder(config, "another"))
     readable_paths = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if readable_by_others(path)]
@@ -404,11 +405,6 @@ def existing_parent(path: Path) -> Path:
 def readable_by_others(path: Path) -> bool:
     """Return whether other users of this machine can reach it; on Windows the user's folder keeps them out."""
     return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
-
-
-def synchronized_folder(path: Path) -> str:
-    """Return the folder above a path, or the path itself, that a program copies elsewhere; empty if there is none."""
-    return next((part for part in path.parts if part.lower().startswith(_SYNCHRONIZED)), "")
 
 
 def kind_of(path: Path) -> str:

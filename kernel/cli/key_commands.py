@@ -160,14 +160,11 @@ def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:
 def _key_line(key: api_keys.Key, now: str) -> str:
     dialects = ",".join(key.dialects) or "all dialects"
     if key.read or key.write:
-        dialects = " ".join(f"{verb} {','.join(places)}" for verb, places in _verbs(key) if places)
+        verbs = (("reads", key.read), ("writes", key.write))
+        dialects = " ".join(f"{verb} {','.join(places)}" for verb, places in verbs if places)
     end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
     line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
     return f"{line}  {key.name}" if key.name else line
-
-
-def _verbs(key: api_keys.Key) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return ("reads", key.read), ("writes", key.write)
 
 
 def _key_name(name: str) -> str:

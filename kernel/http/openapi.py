@@ -134,7 +134,7 @@ def _operation(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
 
 def _success(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
     result = output_schema(tool)
-    media = _media(dialect)
+    media = dialect.fail(Fault("internal", "")).media
     content: Schema = {} if media == _JSON else {media: {"schema": {"type": "string"}}}
     if result is not None:
         content[_JSON] = {"schema": _share(result, f"{tool.name}.output", schemas)}
@@ -195,10 +195,6 @@ def _fault_response(dialect: Dialect, codes: Sequence[Code]) -> Schema:
 
 def _http_response(about: str) -> Schema:
     return {"description": about, "content": {_JSON: {"schema": {"$ref": _ERROR_REF}}}}
-
-
-def _media(dialect: Dialect) -> str:
-    return dialect.fail(Fault("internal", "")).media
 
 
 def _method_paths(dialect: Dialect, share: Share) -> Schema:

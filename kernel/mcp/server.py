@@ -149,16 +149,13 @@ class Service:
         if meta is not None and meta.idempotency_key is not None:
             caller = with_idempotency_key(caller, meta.idempotency_key)
         call = Call(entry, arguments, caller, interaction)
-        answer = inbound.dispatch.submit(call, partial(self._on_answer, inbound, request, on_done))
+        answer = inbound.dispatch.submit(call, lambda answer: on_done(self._respond(inbound, request, answer)))
         if isinstance(answer, Pending):
             return answer
         response = self._respond(inbound, request, answer)
         if isinstance(response, ProtocolError):
             raise response
         return response
-
-    def _on_answer(self, inbound: Inbound, request: str, on_done: Done, answer: Answer) -> None:
-        on_done(self._respond(inbound, request, answer))
 
     def _respond(self, inbound: Inbound, request: str, answer: Answer) -> Response:
         """Return the response to a tools/call; `request` is the fingerprint that the state of a next round is

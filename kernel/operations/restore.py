@@ -26,7 +26,6 @@ from kernel.operations import backup
 from kernel.operations.backup import DATABASE, Manifest, Tenant
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.transaction import Tx
 
 JOURNAL = "restore.json"
 _MAGIC = b"SQLite format 3\0"
@@ -196,20 +195,11 @@ def _verified(context: StoreContext, copy: Path, current: Path) -> tuple[int, in
         return documents, schema_version(db)
 
 
-class _Setting(NamedTuple):
-    name: str
-    value: str
-
-
-def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
+def _settings_of(file: Path, context: StoreContext) -> list[tuple[str, str]]:
     """Return the settings of the database in use, which a backup must not undo, such as that it had keys."""
-
-    def read_all(tx: Tx) -> list[_Setting]:
-        return tx.all("kernel.setting.all", _Setting)
-
     try:
         with closing(Connection(file, context, readonly=True)) as db:
-            return db.read(CallContext(), read_all) if db.has_table("setting") else []
+            return db.read(CallContext(), lambda tx: tx.rows("kernel.setting.all")) if db.has_table("setting") else []
     except SQLITE_ERRORS:  # absent, or too damaged to tell
         return []
 

@@ -350,20 +350,14 @@ def had_keys(config: Config) -> bool:
     check_log(config.file)
     if not config.file.is_file():
         return False
-    db = Connection(config.file, base_context(None), readonly=True)
-    try:
+    with closing(Connection(config.file, base_context(None), readonly=True)) as db:
         row = db.read(CallContext(), read_stored) if db.has_table("setting") else None
         return row is not None and row.had_keys
-    finally:
-        db.close()
 
 
 def _migrate(config: Config, store_context: StoreContext) -> Stored:
     needs_keys = api_keys.needed(config.data)
-    db = Connection(config.file, store_context, readonly=False)
-    try:
+    with closing(Connection(config.file, store_context, readonly=False)) as db:
         copy_before_migration(db, config.home)
         migrate(db)
         return settled(db, needs_keys)
-    finally:
-        db.close()

@@ -203,7 +203,8 @@ class Worker:
             while True:
                 inbox = self._shared.channels[self.number].received
                 kind, descriptors, _, _ = socket.recv_fds(inbox, 1, 1, socket.MSG_DONTWAIT)
-                for sock in map(_socket_of, descriptors):
+                for descriptor in descriptors:
+                    sock = socket.socket(fileno=descriptor)
                     self._serve(sock) if kind == _CONNECTION else self._answer(sock)
 
     def _answer(self, to: socket.socket) -> None:
@@ -239,10 +240,6 @@ def _ask(questions: socket.socket) -> socket.socket:
 
 def _all_of(answer: socket.socket) -> bytes:
     return b"".join(iter(lambda: answer.recv(_PIECE_BYTES), b""))
-
-
-def _socket_of(descriptor: int) -> socket.socket:
-    return socket.socket(fileno=descriptor)
 
 
 def _send(to: socket.socket, answer: bytes) -> None:
