@@ -17,7 +17,7 @@ from handlers.console.records import calls_of, events, newest_call
 from handlers.console.requests import Visit, as_shown, with_line_ends_of
 from kernel.calls.dispatch import Call, Dispatch, ToolEntry, reporting
 from kernel.calls.tools import Reply, Tool
-from kernel.core.errors import Fault
+from kernel.core.errors import Fault, unless_fault
 from kernel.core.ids import utc_now
 from kernel.memories import witness
 from kernel.memories.curation import Curation, ToolCall
@@ -481,10 +481,7 @@ async def _check_unchanged(dispatch: Dispatch, visit: Visit, number: int) -> Non
 
 async def write(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R], tool: str) -> R:
     _, future = dispatch.store.write(work, console_context(visit, tool), exclusive=True)
-    answer = await future
-    if isinstance(answer, Fault):
-        raise answer
-    return answer
+    return unless_fault(await future)
 
 
 def _words(reply: Reply) -> str:

@@ -14,7 +14,7 @@ from handlers.console.reading import Place, Site, read, require
 from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
 from kernel.calls.dispatch import Dispatch, catch_faults
-from kernel.core.errors import Fault
+from kernel.core.errors import Fault, unless_fault
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
 from kernel.operations import erase as traces
@@ -149,9 +149,7 @@ async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:
             await actions.forget_as_asked(dispatch, visit, actions.Forget(place.id, request.immutable))
     entry = await actions.write(dispatch, visit, lambda tx: traces.drop_traces(tx, dispatch.dialects, texts), "erase")
     rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry)
-    receipt = await asyncio.to_thread(catch_faults, rewrite)
-    if isinstance(receipt, Fault):
-        raise receipt
+    receipt = unless_fault(await asyncio.to_thread(catch_faults, rewrite))
     if visit.caller.grant.permission < Permission.operator:  # for whom the folders of the machine are none
         receipt.copies = [Path(copy).name for copy in receipt.copies]
     return receipt

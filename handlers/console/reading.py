@@ -7,7 +7,7 @@ from handlers.console.guide import Checks, Guide
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import Config
-from kernel.core.errors import Fault
+from kernel.core.errors import Fault, unless_fault
 from kernel.observe.call_log import CallLog
 from kernel.observe.metrics import Snapshot
 from kernel.security.permissions import Forbidden, Permission
@@ -57,10 +57,7 @@ class Place(NamedTuple):
 
 async def read(dispatch: Dispatch, visit: Visit, work: Callable[[Tx], R]) -> R:
     _, future = dispatch.store.read(work, console_context(visit))
-    answer = await future
-    if isinstance(answer, Fault):
-        raise answer
-    return answer
+    return unless_fault(await future)
 
 
 def console_context(visit: Visit, tool: str = "console") -> CallContext:

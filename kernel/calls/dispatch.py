@@ -21,7 +21,7 @@ import msgspec
 from kernel.calls.arguments import UNREADABLE, decode_again
 from kernel.calls.dialect import Dialect
 from kernel.calls.tools import Batch, Found, InputRequired, Interaction, Precheck, Prepare, Reply, Request, Result, Tool
-from kernel.core.errors import Args, Fault
+from kernel.core.errors import Args, Fault, unless_fault
 from kernel.core.ids import call_id, current_call
 from kernel.core.text import RawJson, json_decoder
 from kernel.core.times import later
@@ -384,10 +384,7 @@ class Dispatch:
     async def read(self, dialect: Dialect, work: Callable[[Tx], R], caller: Caller) -> R:
         """Return `work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
         context = CallContext(dialect.name, "", caller.actor, reach=caller.grant.reach)
-        answer = await self._queued(partial(self.store.begin_read, work, context))
-        if isinstance(answer, Fault):
-            raise answer
-        return answer
+        return unless_fault(await self._queued(partial(self.store.begin_read, work, context)))
 
     def _submit(self, call: Call, on_done: Done) -> Answer | Pending:
         entry, arguments, caller, interaction = call

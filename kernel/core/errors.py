@@ -50,6 +50,13 @@ class Fault(Exception):
         self.tool = ""
 
 
+def unless_fault(answer: Result | Fault) -> Result:
+    """Return an answer; raises it if it is a Fault."""
+    if isinstance(answer, Fault):
+        raise answer
+    return answer
+
+
 class CatchFaults(Protocol):
     """Returns the result of `work(*args)`, or the Fault it raised. See `kernel.calls.dispatch.catch_faults`."""
 

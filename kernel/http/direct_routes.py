@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel.calls.dispatch import catch_faults
 from kernel.core.data_dir import tenant_name
-from kernel.core.errors import Fault
+from kernel.core.errors import unless_fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import Headers, Limits, read_body, refuse
 from kernel.http.edge import (
@@ -44,9 +44,7 @@ def tenant_routes(limits: Limits, access: AccessControl, erase: Callable[[str], 
         await access.tenants.shut(name)
         receipt = await asyncio.to_thread(catch_faults, erase, name)
         access.auth.checked_until = 0.0  # the next call with an erased key does not open the tenant anew
-        if isinstance(receipt, Fault):
-            raise receipt
-        return HttpResponse(200, receipt)
+        return HttpResponse(200, unless_fault(receipt))
 
     return application(limits, access, answer)
 
@@ -114,10 +112,7 @@ async def _posted(sign_in: SignIn, path: str, headers: Headers, receive: Receive
     body = await read_body(receive, _BODY_BYTES)
     if body is None:
         return _refusal(413, "invalid_request", f"The body may have {_BODY_BYTES} bytes.")
-    response = await asyncio.to_thread(catch_faults, _answered, sign_in, path, body)
-    if isinstance(response, Fault):
-        raise response
-    return response
+    return unless_fault(await asyncio.to_thread(catch_faults, _answered, sign_in, path, body))
 
 
 def _answered(sign_in: SignIn, path: str, body: bytes) -> HttpResponse:

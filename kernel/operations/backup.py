@@ -18,7 +18,7 @@ import msgspec
 
 from kernel.core.config import VERSION
 from kernel.core.data_dir import MAIN
-from kernel.core.errors import Fault
+from kernel.core.errors import Fault, unless_fault
 from kernel.core.ids import utc_now
 from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import open_ordinary, read_bytes
@@ -295,9 +295,7 @@ def back_up_now(schedule: Schedule, back_up: BackUp) -> Path:
         schedule.to.mkdir(mode=0o700, exist_ok=True)  # without parents: a disk may not be mounted
     except OSError as error:
         raise Fault("storage", f"Cannot write {schedule.to}: {error.strerror}") from None
-    manifest = back_up(schedule.to / name)
-    if isinstance(manifest, Fault):
-        raise manifest
+    unless_fault(back_up(schedule.to / name))
     for old in backups_in(schedule.to)[: -schedule.keep]:
         _delete(old)
     return schedule.to / name

@@ -15,7 +15,7 @@ from kernel.calls.settings import read_settings, setting_prefixes
 from kernel.calls.tenants import Bounds
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, fsync_folder, other_tenants
-from kernel.core.errors import Fault
+from kernel.core.errors import Fault, unless_fault
 from kernel.embed.model import FILES, Embedder
 from kernel.engines.migrations import migrate, pending_migrations
 from kernel.engines.sqlite.connection import Connection, memory_used
@@ -297,9 +297,7 @@ def _prepared(config: Config, store_context: StoreContext) -> Stored:
         fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
-    if isinstance(outcome, Fault):
-        raise outcome
-    return outcome
+    return unless_fault(outcome)
 
 
 def require_database(config: Config) -> None:
