@@ -391,9 +391,7 @@ def _metadata(record: Record) -> str | None:
 
 _CHANGES: Mapping[str, _Change] = {
     "memory": _Change(
-        Memory,
-        "brain.intake.replace_memory",
-        ("content", "category", "tags", "valid_from", "valid_until", "metadata"),
+        Memory, "brain.intake.replace_memory", ("content", "category", "tags", "valid_from", "valid_until", "metadata")
     ),
     "note": _Change(
         Note,

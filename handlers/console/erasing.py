@@ -167,9 +167,7 @@ async def erase_selected(_site: Site, dispatch: Dispatch, visit: Visit, fields: 
         states = {place: state_of(tx, dispatch, place) for place in places}
         return [
             actions.Named(
-                place.id,
-                one_line(_last_text(tx, place, state), _SHOWN_CHARS),
-                state.curation.lock if state else "",
+                place.id, one_line(_last_text(tx, place, state), _SHOWN_CHARS), state.curation.lock if state else ""
             )
             for place, state in states.items()
         ]

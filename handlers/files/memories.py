@@ -337,9 +337,6 @@ def erase(tx: Tx, _space: str, key: str) -> None:
 
 TOOLS: tuple[Tool, ...] = (
     write(
-        memory,
-        Hints("Memory", destructive=True, typed=False),
-        hooks=Hooks(texts=_texts_to_embed),
-        read_arms=(View,),
+        memory, Hints("Memory", destructive=True, typed=False), hooks=Hooks(texts=_texts_to_embed), read_arms=(View,)
     ),
 )

@@ -47,10 +47,5 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Answer 
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(
-        memory_conflict,
-        Hints("Conflicts"),
-        read_arms=(ListConflicts,),
-        kept_arms=(ResolveConflict,),
-    ),
+    write(memory_conflict, Hints("Conflicts"), read_arms=(ListConflicts,), kept_arms=(ResolveConflict,)),
 )

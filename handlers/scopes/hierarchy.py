@@ -213,16 +213,6 @@ def _not_active(tx: Tx, session_id: str) -> Fault:
 
 TOOLS: tuple[Tool, ...] = (
     write(memory_org, Hints("Organizations"), read_arms=(ListOrgs,)),
-    write(
-        memory_project,
-        Hints("Projects"),
-        read_arms=(ListProjects, GetProject),
-        kept_arms=(UpdateProject,),
-    ),
-    write(
-        memory_session,
-        Hints("Sessions"),
-        read_arms=(ListSessions,),
-        kept_arms=(EndSession,),
-    ),
+    write(memory_project, Hints("Projects"), read_arms=(ListProjects, GetProject), kept_arms=(UpdateProject,)),
+    write(memory_session, Hints("Sessions"), read_arms=(ListSessions,), kept_arms=(EndSession,)),
 )

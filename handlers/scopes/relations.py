@@ -144,10 +144,4 @@ def _key_of(request: CreateRelation | ListRelations | DeleteRelation) -> dict[st
     return {name: getattr(request, name) for name in _KEY_FIELDS}
 
 
-TOOLS: tuple[Tool, ...] = (
-    write(
-        memory_relation,
-        Hints("Relations", destructive=True),
-        read_arms=(ListRelations,),
-    ),
-)
+TOOLS: tuple[Tool, ...] = (write(memory_relation, Hints("Relations", destructive=True), read_arms=(ListRelations,)),)

@@ -139,11 +139,4 @@ def _detach(tx: Tx, request: Detach) -> None:
     history.append(tx, TAG_SPACE, entry_tag.id, "detached", before=dumps(entry_tag))
 
 
-TOOLS: tuple[Tool, ...] = (
-    write(
-        memory_tag,
-        Hints("Tags"),
-        read_arms=(ListTags, ForEntry),
-        kept_arms=(Detach,),
-    ),
-)
+TOOLS: tuple[Tool, ...] = (write(memory_tag, Hints("Tags"), read_arms=(ListTags, ForEntry), kept_arms=(Detach,)),)

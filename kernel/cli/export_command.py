@@ -40,11 +40,7 @@ def export_data(arguments: argparse.Namespace, config: Config, context: StoreCon
                 counts = db.read(CallContext(), partial(_write_bundle, target))
             left = f", {counts.quarantined} in quarantine left out" if counts.quarantined else ""
             result = {"folder": str(target), **counts._asdict()}
-            show(
-                result,
-                f"{count_of_memories(counts.concepts)}{left}",
-                as_json=arguments.json,
-            )
+            show(result, f"{count_of_memories(counts.concepts)}{left}", as_json=arguments.json)
             return _report_damage(config, patient)
         with working("export"):
             count = db.read(CallContext(), partial(_write, exports[kind], target))

@@ -65,7 +65,4 @@ def _check(config: Config) -> None:
     if config.open:
         raise Fault("invalid", "QUIPU_OPEN lets everybody in: unset it before the server has a public name.")
     if not config.oauth and not any(key.state(utc_now()) == "active" for key in keys):
-        raise Fault(
-            "invalid",
-            "Behind a proxy everybody is local: make a key first, `quipu key create --scope admin`.",
-        )
+        raise Fault("invalid", "Behind a proxy everybody is local: make a key first, `quipu key create --scope admin`.")

@@ -32,10 +32,7 @@ def run(arguments: argparse.Namespace, _config: Config) -> int:
             show(None, f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}", as_json=False)
         for path, dialects in _ADDRESSES.items():
             every = [tool for dialect in dialects for tool in dialect.tools]
-            for address, subset in (
-                (path, every),
-                (f"{path}?tools=read", [t for t in every if t.mode == "read"]),
-            ):
+            for address, subset in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
                 plain, whole = (tool_list_tokens(subset, results=results) for results in (False, True))
                 row = {"address": address, "tools": len(subset), "tokens": plain, "with_results": whole}
                 show(row, f"{address:25} {len(subset):5} {plain:7} {whole:13}", as_json=as_json)

@@ -13,14 +13,7 @@ from kernel.core.data_dir import tenant_name
 from kernel.core.errors import unless_fault
 from kernel.core.ids import utc_now
 from kernel.core.limits import Headers, Limits, read_body, refuse
-from kernel.http.edge import (
-    AccessControl,
-    HttpResponse,
-    application,
-    error_response,
-    refusal_response,
-    send_response,
-)
+from kernel.http.edge import AccessControl, HttpResponse, application, error_response, refusal_response, send_response
 from kernel.security.auth import Auth
 from kernel.security.local_access import LocalAccess, proof
 from kernel.security.permissions import Forbidden, Permission

@@ -9,16 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel.calls.tenants import Tenants
 from kernel.core.errors import HTTP_STATUS, NO_MEMORY, Fault
-from kernel.core.limits import (
-    MISDIRECTED,
-    Header,
-    Headers,
-    Limits,
-    Refusal,
-    read_body,
-    refuse,
-    refuse_body,
-)
+from kernel.core.limits import MISDIRECTED, Header, Headers, Limits, Refusal, read_body, refuse, refuse_body
 from kernel.security.auth import METADATA, Auth, Challenge, Unauthenticated
 from kernel.security.permissions import Forbidden, Permission
 

@@ -144,13 +144,7 @@ class Endpoint:
             return self._refusal(unavailable, b"null", request.headers)
 
     def _open(
-        self,
-        raw: Sequence[Header],
-        headers: Headers,
-        query: bytes,
-        body: bytes,
-        caller: Caller,
-        dispatch: Dispatch,
+        self, raw: Sequence[Header], headers: Headers, query: bytes, body: bytes, caller: Caller, dispatch: Dispatch
     ) -> HttpResponse | tuple[Service, Inbound]:
         """Return the decoded request and the service that answers it, or the response if there is nothing to call."""
         version, era = messages.version_and_era(headers.get(messages.VERSION))

@@ -150,8 +150,7 @@ def copy_before_migration(db: Connection, home: Path) -> None:
     except DISK_FULL:
         size = db.pragma("page_count") * db.pragma("page_size")
         raise Fault(
-            "storage",
-            f"A copy is made before the database is migrated; free {size >> 20} MiB in {home} for it.",
+            "storage", f"A copy is made before the database is migrated; free {size >> 20} MiB in {home} for it."
         ) from None
     for old in sorted(home.glob(f"{_BEFORE_MIGRATION}*.db"))[:-_COPIES_KEPT]:
         old.unlink(missing_ok=True)

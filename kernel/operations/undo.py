@@ -140,11 +140,7 @@ def undo_steps(dialects: Sequence[Dialect], number: int, hours: int) -> Steps[_U
             ongoing = True
         tx = yield
     undone = _Undone(
-        entry,
-        [*of_call.values()],
-        changes,
-        first,
-        not is_resumed and count == entry.touched and count > 0,
+        entry, [*of_call.values()], changes, first, not is_resumed and count == entry.touched and count > 0
     )
     if undone.finished:
         _finish(tx, undone)
@@ -320,8 +316,7 @@ def _added(tx: Tx, entry: audit.Entry) -> list[str]:
     added_ids: list[str] = []
     for space, key, operation in audit.targets(entry):
         event = next(
-            (past for past in history.read(tx, space, key) if (past.at, past.operation) == (entry.at, operation)),
-            None,
+            (past for past in history.read(tx, space, key) if (past.at, past.operation) == (entry.at, operation)), None
         )
         if event is None or event.before is not None or event.after is None:
             return []

@@ -185,11 +185,7 @@ def required_permission(scopes: str | Mapping[str, str] | None) -> RequiredPermi
 
 
 def check_permission(
-    name: str,
-    required: RequiredPermission,
-    request: msgspec.Struct | None,
-    arguments: RawJson,
-    permission: Permission,
+    name: str, required: RequiredPermission, request: msgspec.Struct | None, arguments: RawJson, permission: Permission
 ) -> None:
     """Raises Forbidden if this call of a tool needs more than `permission`.
 

@@ -230,14 +230,7 @@ def _opened(
         max_wait=config.queue_wait / 1000,
         group_limit=config.group,
         undo_hours=config.undo_hours,
-        pools=pools
-        or Pools(
-            config.readers,
-            database.read_head_start,
-            memory_used,
-            most_bytes,
-            config.limits.queued,
-        ),
+        pools=pools or Pools(config.readers, database.read_head_start, memory_used, most_bytes, config.limits.queued),
     )
     store.start()
     for dialect in dialects:

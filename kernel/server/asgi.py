@@ -380,10 +380,5 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
     """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `grant` allows."""
     on_request = None if kernel.tracing is None else kernel.tracing.on_message
     return Service(
-        kernel.dispatch.tools,
-        dialects,
-        tools=tools,
-        seal_key=kernel.seal_key,
-        grant=grant,
-        on_request=on_request,
+        kernel.dispatch.tools, dialects, tools=tools, seal_key=kernel.seal_key, grant=grant, on_request=on_request
     )

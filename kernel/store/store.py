@@ -377,13 +377,7 @@ class Store:
         return job
 
     def write(
-        self,
-        work: Work,
-        context: CallContext,
-        *,
-        merge: Merge | None = None,
-        texts: Texts = (),
-        **options: bool,
+        self, work: Work, context: CallContext, *, merge: Merge | None = None, texts: Texts = (), **options: bool
     ) -> tuple[Job, asyncio.Future[Any]]:
         """Return `begin_write` with a future of a value or a Fault."""
         future, deliver = _future()

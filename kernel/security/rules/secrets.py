@@ -339,10 +339,7 @@ _LABELLED_RULES = (
         check=is_random_value,
     ),
     _labelled(
-        "credentials in a URL",
-        "://",
-        r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{2,256})@[\w.\[-]",
-        is_literal,
+        "credentials in a URL", "://", r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{2,256})@[\w.\[-]", is_literal
     ),
     _labelled("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{VALUE})", is_random_value),
     _labelled(
