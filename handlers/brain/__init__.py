@@ -90,7 +90,6 @@ TOOLS: tuple[Tool, ...] = (
     *config.TOOLS,
 )
 
-
 DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "

@@ -18,16 +18,12 @@ from kernel.store.transaction import Tx
 R = TypeVar("R", bound=Struct)
 ID_LENGTH = 21  # characters after the prefix, as in the ids of the original
 NO_PREFIX = "bare"  # label of a fault whose message is returned without `Error: `
-
-
 _Key = Annotated[str, Meta(min_length=1, max_length=64)]
 Fields = Annotated[
     Annotated[list[_Key], Meta(max_length=64)] | None,
     Meta(description="Only these keys of each row, and its id; every key if left out"),
 ]
 ALWAYS_KEPT = ("id",)
-
-
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "category": get_args(Category),
     "status": ("active", "superseded", "archived"),

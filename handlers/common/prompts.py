@@ -17,13 +17,9 @@ from kernel.store.transaction import Tx
 _MOST_HITS = 10
 _COMPLETED_FROM = 200  # newest memories whose ids are offered
 _PROJECT = PromptArgument("project", "Root folder or name of the project")
-
-
 _FOLDER = Path(__file__).parent / "skills" / "quipu-memory"
 _ENTRY = "SKILL.md"
 _LICENSE = "Apache-2.0"
-
-
 _SCHEME = "ui://quipu/"
 URI = _SCHEME + "recall.html"
 _FILE = Path(__file__).parent / "recall.html"
@@ -124,9 +120,7 @@ def _read(_tx: Tx, uri: str) -> list[ResourceContents] | None:
 
 RESOURCES = Resources(_SCHEME, _page, _read, fixed=True)
 
-
 SKILL = load_skill()
-
 
 PROMPTS: tuple[Prompt, ...] = (
     Prompt(

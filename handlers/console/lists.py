@@ -7,22 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from handlers.console import records
 from handlers.console.overview import Day, days_until_now
 from handlers.console.reading import PAGE_ROWS, Site, allowed_dialects, ordered, read, require
-from handlers.console.records import (
-    NEWEST,
-    Call,
-    Event,
-    Held,
-    SessionSummary,
-    calls,
-    held,
-    next_page,
-    session_events,
-    sessions,
-    timeline,
-    with_texts,
-)
+from handlers.console.records import NEWEST, Call, SessionSummary, next_page
 from handlers.console.requests import Visit, whole_number
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
@@ -60,7 +48,7 @@ class Timeline(Struct):
 
     dialects: list[str]
     filters: dict[str, str]
-    events: list[Event]
+    events: list[records.Event]
     sessions: list[SessionSummary]
     next: int | None
     days: list[Day]
@@ -93,7 +81,7 @@ class StaleMemory(Struct):
 class Review(Struct):
     """Quarantined memories, newest first, and stale memories by project; `next` is the `before` of the next page."""
 
-    memories: list[Held]
+    memories: list[records.Held]
     next: int | None
     filters: dict[str, str]
     projects: list[str]
@@ -109,13 +97,13 @@ async def load_timeline(_site: Site, dispatch: Dispatch, visit: Visit) -> Timeli
     space = _session_space(dispatch, visit) if by_session or "session" in choices else ""
 
     def load(tx: Tx) -> Timeline:
-        rows, summaries = list[Event](), list[SessionSummary]()
+        rows, summaries = list[records.Event](), list[SessionSummary]()
         if "session" in choices:
-            rows = session_events(tx, below, space, choices["session"], **filters)
+            rows = records.session_events(tx, below, space, choices["session"], **filters)
         elif by_session:
-            summaries = sessions(tx, below, space)
+            summaries = records.sessions(tx, below, space)
         else:
-            rows = timeline(tx, dispatch, below, dialects=dialects, **filters)
+            rows = records.timeline(tx, dispatch, below, dialects=dialects, **filters)
         days = [] if space else days_until_now(tx, _YEAR_DAYS, dialects)
         further = next_page(summaries or rows)
         shown = ordered(summaries[:PAGE_ROWS], choices.get("sort", ""), _SESSION_COLUMNS)
@@ -150,9 +138,9 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
         require(visit, "A check of the whole chain", Permission.admin)
 
     def load(tx: Tx) -> tuple[list[Call], int | None]:
-        rows = calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor)
+        rows = records.calls(tx, below, PAGE_ROWS + 1, dialects=dialects, actor=actor)
         rows = [call for call in rows if call.number in call_numbers] if call_numbers else rows
-        return with_texts(tx, dispatch, rows, dialects), audit.first_broken(tx, depth)
+        return records.with_texts(tx, dispatch, rows, dialects), audit.first_broken(tx, depth)
 
     rows, first_broken = await read(dispatch, visit, load)
     shown = ordered(rows[:PAGE_ROWS], choices.get("sort", ""), _CALL_COLUMNS)
@@ -163,7 +151,7 @@ async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
     """Return the newest calls that pass the filters of the page, as comma-separated values."""
     below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
     entries = await read(
-        dispatch, visit, lambda tx: calls(tx, below, _CSV_ROWS, dialects=dialects, actor=actor or None)
+        dispatch, visit, lambda tx: records.calls(tx, below, _CSV_ROWS, dialects=dialects, actor=actor or None)
     )
     text = StringIO()
     rows = csv.writer(text)
@@ -184,7 +172,7 @@ async def load_review(_site: Site, dispatch: Dispatch, visit: Visit) -> Review:
     """Return the quarantined and the stale memories, in the dialects the caller may call."""
     below, dialects = visit.number("before", NEWEST), allowed_dialects(visit)
     filters = {"project": project} if (project := visit.query.get("project")) else {}
-    rows, stale = await read(dispatch, visit, lambda tx: (held(tx, below, dialects), _stale(tx, dialects)))
+    rows, stale = await read(dispatch, visit, lambda tx: (records.held(tx, below, dialects), _stale(tx, dialects)))
     projects = [*dict.fromkeys(memory.project for memory in stale)]
     shown = [memory for memory in stale if not project or memory.project == project][:PAGE_ROWS]
     return Review(rows[:PAGE_ROWS], next_page(rows), filters, projects, shown)

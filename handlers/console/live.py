@@ -30,8 +30,6 @@ _HEADERS = {**SECURITY, "content-type": "text/event-stream", "x-accel-buffering"
 _LISTED_CHARS = 40  # of a User-Agent
 _BROWSER = "Mozilla/"  # as every browser begins its User-Agent
 _PING = b": ping\n\n"
-
-
 _CALL_COLUMNS: Mapping[str, Callable[[SeenCall], Any]] = {
     "number": lambda call: call.number,
     "tool": lambda call: call.tool,

@@ -69,8 +69,6 @@ _NOT_IN_PATHS = regex(r"[^\w./-]+")
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
 INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-
-
 _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",
     "conflict": "MEMORY_ALREADY_EXISTS",

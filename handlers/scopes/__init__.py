@@ -47,7 +47,6 @@ TOOLS: tuple[Tool, ...] = (
     *export_import.TOOLS,
 )
 
-
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",

@@ -5,21 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from handlers.scopes import errors, field_types
+from handlers.scopes import errors, field_types, results
 from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, name_key, validate
 from handlers.scopes.inheritance import check_scope, unknown_scope
-from handlers.scopes.results import (
-    Answer,
-    Organization,
-    Page,
-    Project,
-    Session,
-    dumps,
-    org_row,
-    project_row,
-    read_page,
-    session_row,
-)
+from handlers.scopes.results import Answer, Page, Project, Session, dumps, project_row, session_row
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
 from kernel.store import history
@@ -98,11 +87,11 @@ def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> Answer | Page:
     """Manage organizations (top-level grouping)."""
     validate(request)
     if isinstance(request, CreateOrg):
-        org = Organization(tx.new_id("org"), field_types.normal_name(request.name), tx.now, request.metadata)
+        org = results.Organization(tx.new_id("org"), field_types.normal_name(request.name), tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", **asdict(org) | {"metadata": dumps(org.metadata)})
         return Answer(True, organization=org)
     rows, count = "scopes.hierarchy.orgs", "scopes.hierarchy.count_orgs"
-    orgs, totals = read_page(tx, rows, count, org_row, request, 50)
+    orgs, totals = results.read_page(tx, rows, count, results.org_row, request, 50)
     return Page(organizations=orgs, meta=totals)
 
 
@@ -118,7 +107,7 @@ def memory_project(tx: Tx, request: CreateProject | ListProjects | GetProject | 
     _check_parent(tx, "org", request.org_id)
     rows = "scopes.hierarchy.projects" if request.org_id is None else "scopes.hierarchy.projects_of_org"
     count = "scopes.hierarchy.count_projects"
-    projects, totals = read_page(tx, rows, count, project_row, request, org_id=request.org_id)
+    projects, totals = results.read_page(tx, rows, count, project_row, request, org_id=request.org_id)
     return Page(projects=projects, meta=totals)
 
 
@@ -198,7 +187,7 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         return Answer(True, session=session)
     rows = "scopes.hierarchy.sessions" if request.project_id is None else "scopes.hierarchy.sessions_of_project"
     count, filters = "scopes.hierarchy.count_sessions", {"status": request.status, "project_id": request.project_id}
-    sessions, totals = read_page(tx, rows, count, session_row, request, **filters)
+    sessions, totals = results.read_page(tx, rows, count, session_row, request, **filters)
     return Page(sessions=sessions, meta=totals)
 
 

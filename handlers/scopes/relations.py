@@ -23,8 +23,6 @@ TARGET_LABELS: Mapping[str, str] = {name: kind.full_label for name, kind in KIND
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]
 _KEY_FIELDS = ("source_type", "source_id", "target_type", "target_id", "relation_type")
 _KEY_REQUIRED = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
-
-
 SourceType = Annotated[TargetType, Meta(description="What the source is; delete takes id or all five fields")]
 SourceId = Annotated[Id, Meta(description="ID of the source")]
 EndType = Annotated[TargetType, Meta(description="What the target is")]

@@ -56,8 +56,6 @@ NETWORK = frozenset(
 # The beginnings of the names of folders that programs copy elsewhere while they change.
 _SYNCHRONIZED = ("onedrive", "dropbox", "google drive", "googledrive", "icloud", "mobile documents")
 _COLOURS: Mapping[str, output.Colour] = {"ok": "green", "hint": "yellow", "wrong": "red"}
-
-
 _ok, _hint, _wrong = partial(Finding, "ok", remedy=""), partial(Finding, "hint"), partial(Finding, "wrong")
 
 

@@ -26,7 +26,6 @@ from kernel.core.ordinary_files import read_bytes
 _BACKUPS = 50  # copies of a file that are looked at
 _KEY_FILE = "hook.key"
 
-
 Level = Literal["none", "prime", "recall"]
 LEVELS: tuple[Level, ...] = ("none", "prime", "recall")
 Form = Literal["exec", "shell", "flat", "plugin"]

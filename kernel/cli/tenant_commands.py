@@ -30,8 +30,6 @@ from kernel.store.tenant_copy import Copied, copy
 from kernel.store.transaction import Tx
 
 _UNUSED = "no call yet"
-
-
 _HOME = "home"
 _NEEDED = "Tenants are spread over PostgreSQL databases: name the one with the directory in QUIPU_STORE, or by --store."
 _CONTEXT = CallContext("kernel", "store copy")

@@ -15,8 +15,6 @@ from kernel.server import app
 
 _PIECES = regex(r" ?([A-Za-z]+)|\d{1,3}|([^\sA-Za-z\d]+)|\s+")
 _LETTERS_PER_TOKEN, _SYMBOLS_PER_TOKEN = 10, 4
-
-
 _ADDRESSES = {
     "/mcp": app.UNION,
     f"/mcp/{','.join(FIRST_DIALECTS)}": app.select_dialects(FIRST_DIALECTS),

@@ -32,7 +32,6 @@ _HOST = regex(
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parents[1] / "model" / "static-multilingual-256-int8"
 
-
 Word = TypeVar("Word", bound=str)
 Log = Literal["text", "json"]
 KeptCalls = Literal["counts", "calls", "texts"]

@@ -20,7 +20,6 @@ HTTP_STATUS: dict[Code, int] = {
     "internal": 500,
 }
 
-
 NO_SPACE = "Cannot write to storage, insufficient disk space."
 
 

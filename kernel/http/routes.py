@@ -32,8 +32,6 @@ _HEALTH, _READINESS = "/healthz", "/readyz"
 _PROBE_SECONDS = 2.0  # for the database
 _READY = b'{"status":"ready"}'
 _AWAY = Fault("storage", "The database does not answer.")
-
-
 _PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."
 _DOCUMENTATION = "Documentation: README.md and the folder docs in the repository."
 _STYLE = "body{font:1rem/1.5 system-ui;max-width:48rem;margin:2rem auto;padding:0 1rem}td{padding-right:1rem}"

@@ -10,18 +10,8 @@ from kernel.calls.dialect import Dialect
 from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Prompt, Resource, ResourceContents, Resources, ResourceTemplate, Skill, Tool
 from kernel.core.config import VERSION
-from kernel.mcp.messages import (
-    CACHES,
-    COUNTER_OFFER,
-    HANDSHAKE_VERSIONS,
-    LEGACY,
-    METHODS,
-    MODERN_VERSIONS,
-    SERVER_KEY,
-    Cache,
-    Era,
-    Object,
-)
+from kernel.mcp import messages
+from kernel.mcp.messages import LEGACY, METHODS, Era, Object
 from kernel.store.transaction import Tx
 
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
@@ -117,7 +107,7 @@ def close(result: Object, tail: bytes) -> bytes:
 
 
 def static_results(
-    era: Era, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
+    era: Era, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: messages.Cache = "static"
 ) -> Mapping[str, bytes]:
     """Return the encoded results by method that are the same for every caller with the same grant."""
     tail = _tail(era, cache)
@@ -129,7 +119,7 @@ def static_results(
         # A request of this era asks for log messages by itself: there is no capability to declare.
         declared = {name: value for name, value in served.items() if name != "logging"}
         body = {
-            "supportedVersions": list(MODERN_VERSIONS),
+            "supportedVersions": list(messages.MODERN_VERSIONS),
             "capabilities": {**declared, "resources": {"subscribe": True}} if subscribable(dialects) else declared,
             **_instructions(tools, dialects),
         }
@@ -151,8 +141,8 @@ def handshakes(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[st
         offered["resources"] = {"subscribe": True}
     shared = {"capabilities": offered, "serverInfo": SERVER, **_instructions(tools, dialects)}
     plain = _tail(LEGACY, "")
-    assert COUNTER_OFFER in HANDSHAKE_VERSIONS
-    return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}
+    assert messages.COUNTER_OFFER in messages.HANDSHAKE_VERSIONS
+    return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in messages.HANDSHAKE_VERSIONS}
 
 
 def capabilities(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
@@ -232,8 +222,8 @@ def _instructions(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
     return {"instructions": "\n\n".join([" ".join(when), *about])} if about else {}
 
 
-def _tail(era: Era, cache: Cache, kind: str = "complete") -> bytes:
+def _tail(era: Era, cache: messages.Cache, kind: str = "complete") -> bytes:
     if era is LEGACY:
         return b"}}"
-    end = {"resultType": kind, **CACHES[cache], "_meta": {SERVER_KEY: SERVER}}
+    end = {"resultType": kind, **messages.CACHES[cache], "_meta": {messages.SERVER_KEY: SERVER}}
     return b"," + msgspec.json.encode(end)[1:] + b"}"

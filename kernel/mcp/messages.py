@@ -450,8 +450,6 @@ _LEGACY = {version.encode(): version for version in HANDSHAKE_VERSIONS}
 _MODERN = {version.encode(): version for version in MODERN_VERSIONS}
 Routes = Mapping[str, ToolRoute]
 _ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY), **dict.fromkeys(_MODERN, MODERN)}
-
-
 VERSION = b"mcp-protocol-version"
 METHOD = b"mcp-method"
 NAME = b"mcp-name"

@@ -17,16 +17,9 @@ from kernel.engines.opening import open_writer
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import DAMAGED, WRONG_SCHEMA
 from kernel.engines.yielding import Turns
+from kernel.operations import index_check
 from kernel.operations.file_check import check_file
-from kernel.operations.index_check import (
-    Finding,
-    Key,
-    Report,
-    check_dialect,
-    differing_among,
-    mending_steps,
-    renew_documents,
-)
+from kernel.operations.index_check import Finding, Key, Report
 from kernel.operations.portable_export import problems
 from kernel.search import ann, dropped, index, quarantine
 from kernel.search.extra_terms import completed
@@ -97,7 +90,7 @@ def _check(
             if to_mend or not (words and parts):
                 turns.run(db.rebuild_full_text())
             for dialect, keys in differing:
-                turns.run(mending_steps(dialect, keys))
+                turns.run(index_check.mending_steps(dialect, keys))
             wrong = to_mend | {finding.part for finding in findings if finding.rows}
             # Read without the lock: to look through all vectors takes long.
             turns.run(_repair_steps(wrong, db.read(CallContext(), _orphans) if _VECTORS in wrong else []))
@@ -122,7 +115,7 @@ def _look(
     findings.append(Finding(_COUNTS, index.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
         keys: list[Key] = []
-        findings += check_dialect(tx, dialect, keys, report)
+        findings += index_check.check_dialect(tx, dialect, keys, report)
         findings.append(_impossible(tx, dialect, report))
         differing.append((dialect, keys))
     wrong = run_steps(tx, quarantine.flag_steps(repair=False))
@@ -389,11 +382,11 @@ def _outdated_texts(tx: Tx, dialects: Sequence[Dialect], limit: int) -> _Texts |
         return None
     rows = tx.all("kernel.consistency.texts_outdated", _Document, last=last, limit=limit, bytes=SLICE_BYTES)
     keys = [(row.space, row.key) for row in rows]
-    return _Texts(differing_among(tx, dialects, keys), rows[-1].doc - 1 if rows else 0)
+    return _Texts(index_check.differing_among(tx, dialects, keys), rows[-1].doc - 1 if rows else 0)
 
 
 def _renew_texts(tx: Tx, dialects: Sequence[Dialect], texts: _Texts) -> None:
-    renew_documents(tx, dialects, texts.keys)
+    index_check.renew_documents(tx, dialects, texts.keys)
     if texts.rest > 0:
         tx.run("kernel.consistency.set_outdated_to", setting=_TEXTS_LEFT, last=str(texts.rest))
     else:

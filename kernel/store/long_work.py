@@ -16,7 +16,6 @@ SLICE_SECONDS = 0.05
 CALL_SLICE_SECONDS = 0.001  # of a call; indexing when it commits takes several times as long
 STEP_ROWS = 32  # of one step of a call: a slice is cut between steps
 
-
 Item = TypeVar("Item")
 OnProgress = Callable[[int, int], None]  # steps done, and the total known so far
 _REPORT_SECONDS = 0.1  # a client cannot show more than ten reports a second

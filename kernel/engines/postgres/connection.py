@@ -114,8 +114,6 @@ IDLE_MILLISECONDS = 60_000  # between two statements of a writer: a process that
 _LARGE_FACTOR = 60  # times the usual time limits, for a call with a transaction of its own
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-
 _NO_ROWS = Rows(())
 
 

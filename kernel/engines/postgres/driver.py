@@ -66,7 +66,6 @@ _FAULTS: dict[str, tuple[Code, str]] = {
     "22P05": ("invalid", "A number is too large, or a text is not valid."),
 }
 
-
 _REMEDY = "`make binary POSTGRES=1`" if hasattr(sys, "frozen") else "pip install 'quipu-memory[postgres]'"
 
 

@@ -195,7 +195,6 @@ _DROPPED = (
     *("next", "fts_delete", "parts_delete", "forget", "forget_all"),
 )
 
-
 Row = tuple[Any, ...]
 Params = Mapping[str, Any]
 _CLAUSE = re.compile(r'(place|\{text grams\}) : \(((?:"(?:[^"]|"")*+"|[^"()])*+)\)')
