@@ -280,7 +280,7 @@ def yaml_error(code: str, message: str) -> str:
     ],
 )
 def test_every_kind_of_failure_has_a_code_of_the_contract(fault: Fault, code: str) -> None:
-    assert refused(paths.fail(fault), code) == fault.message
+    assert refused(paths.memories.fail(fault), code) == fault.message
 
 
 @pytest.mark.slow
@@ -844,7 +844,7 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, cal
     call("add_memory", path="cafe\u0301", content="two")
     call("replace_memory", path="a", content="three")
 
-    sources = kernel.store.read_sync(lambda tx: list(paths.sources(tx)))
+    sources = kernel.store.read_sync(lambda tx: list(paths.memories.sources(tx)))
 
     assert sorted(sources) == [
         IndexSource("paths", "a", "", "a\nthree", concept=Concept("a", body="three")),
