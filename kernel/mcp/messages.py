@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from kernel.calls.arguments import json_terms
+from kernel.calls.arguments import UNREADABLE, json_terms
 from kernel.calls.tools import Schema
 from kernel.core.lazy_regex import regex
 from kernel.core.limits import Header, Headers, Limits, repeated
@@ -87,49 +87,6 @@ MODERN = Era(
 )
 
 Capability = Literal["", "tools", "resources", "prompts", "completions", "logging", "skills"]
-
-
-class Method(NamedTuple):
-    """A method: the eras that have it, the capability it belongs to, how its result may be cached.
-
-    `named` is the parameter that the Mcp-Name header repeats.
-    """
-
-    name: str
-    eras: tuple[Era, ...]
-    needs: Capability = ""
-    cache: Cache = ""
-    named: Literal["", "name", "uri"] = ""
-
-
-_BOTH = (LEGACY, MODERN)
-
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method("tools/call", _BOTH, "tools", named="name"),
-        Method("tools/list", _BOTH, "tools", "static"),
-        Method("server/discover", (MODERN,), cache="static"),
-        Method("initialize", (LEGACY,)),
-        Method("ping", (LEGACY,)),
-        Method("logging/setLevel", (LEGACY,), "logging"),
-        Method("resources/list", _BOTH, "resources", "fresh"),
-        Method("resources/templates/list", _BOTH, "resources", "static"),
-        Method("resources/read", _BOTH, "resources", "fresh", "uri"),
-        Method("resources/subscribe", (LEGACY,), "resources"),
-        Method("resources/unsubscribe", (LEGACY,), "resources"),
-        Method(LISTEN, (MODERN,), "resources"),
-        Method("skills/list", _BOTH, "skills", "static"),
-        Method("skills/get", _BOTH, "skills", "static"),
-        Method("prompts/list", _BOTH, "prompts", "static"),
-        Method("prompts/get", _BOTH, "prompts", named="name"),
-        Method("completion/complete", _BOTH, "completions"),
-    )
-}
-
-
-def knows(era: Era, method: str) -> bool:
-    return method in METHODS and era in METHODS[method].eras
 
 
 ABSENT = Raw()
@@ -297,6 +254,50 @@ class Initialize(Params, kw_only=True, gc=False):
     clientInfo: Client
 
 
+class Method(NamedTuple):
+    """A method: the eras that have it, its parameters, the capability it belongs to, how its result may be cached.
+
+    `named` is the parameter that the Mcp-Name header repeats.
+    """
+
+    name: str
+    eras: tuple[Era, ...]
+    params: type[Params] = Params
+    needs: Capability = ""
+    cache: Cache = ""
+    named: Literal["", "name", "uri"] = ""
+
+
+_BOTH = (LEGACY, MODERN)
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("tools/call", _BOTH, Call, "tools", named="name"),
+        Method("tools/list", _BOTH, Page, "tools", "static"),
+        Method("server/discover", (MODERN,), cache="static"),
+        Method("initialize", (LEGACY,), Initialize),
+        Method("ping", (LEGACY,)),
+        Method("logging/setLevel", (LEGACY,), SetLevel, "logging"),
+        Method("resources/list", _BOTH, Page, "resources", "fresh"),
+        Method("resources/templates/list", _BOTH, Page, "resources", "static"),
+        Method("resources/read", _BOTH, Read, "resources", "fresh", "uri"),
+        Method("resources/subscribe", (LEGACY,), Subscribe, "resources"),
+        Method("resources/unsubscribe", (LEGACY,), Subscribe, "resources"),
+        Method(LISTEN, (MODERN,), Listen, "resources"),
+        Method("skills/list", _BOTH, Page, "skills", "static"),
+        Method("skills/get", _BOTH, Subscribe, "skills", "static"),
+        Method("prompts/list", _BOTH, Page, "prompts", "static"),
+        Method("prompts/get", _BOTH, Get, "prompts", named="name"),
+        Method("completion/complete", _BOTH, Complete, "completions"),
+    )
+}
+
+
+def knows(era: Era, method: str) -> bool:
+    return method in METHODS and era in METHODS[method].eras
+
+
 class Envelope(Struct):
     """A request, a notification (no id) or a posted response (no method), with raw parameters."""
 
@@ -356,30 +357,12 @@ class Inbound(Struct, gc=False):
     dispatch: "Dispatch" = cast("Dispatch", None)
 
 
-_KINDS: dict[str, type[Params]] = {
-    "tools/call": Call,
-    "tools/list": Page,
-    "resources/list": Page,
-    "resources/templates/list": Page,
-    "resources/read": Read,
-    "resources/subscribe": Subscribe,
-    "resources/unsubscribe": Subscribe,
-    LISTEN: Listen,
-    "skills/list": Page,
-    "skills/get": Subscribe,
-    "prompts/list": Page,
-    "prompts/get": Get,
-    "completion/complete": Complete,
-    "initialize": Initialize,
-    "logging/setLevel": SetLevel,
-}
 _decode_call = msgspec.json.Decoder(CallEnvelope).decode
 _decode_params = msgspec.json.Decoder(Params).decode
 _decoders = {
-    era.name: {name: msgspec.json.Decoder(kind).decode for name, kind in _KINDS.items() if knows(era, name)}
+    era.name: {name: msgspec.json.Decoder(method.params).decode for name, method in METHODS.items() if knows(era, name)}
     for era in (LEGACY, MODERN)
 }
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def open_message(body: bytes, limits: Limits) -> Message:
@@ -393,7 +376,7 @@ def open_message(body: bytes, limits: Limits) -> Message:
             return _decode_call(body)
         except msgspec.ValidationError:
             return _open_other(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         text = whole_characters(body)
         if text != body:
             return open_message(text, limits)
@@ -422,7 +405,7 @@ def open_params(era: Era, method: str, raw: Raw | Call) -> tuple[Params, Protoco
         text = b"{}"
     try:
         return decode(text), None
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         # The decoder's message names the field and not its value.
         malformed = not isinstance(error, msgspec.ValidationError)
         reason = "not valid JSON" if malformed else json_terms(str(error)).replace("`$.", "`")
@@ -431,7 +414,7 @@ def open_params(era: Era, method: str, raw: Raw | Call) -> tuple[Params, Protoco
         raise ProtocolError(INVALID_REQUEST, "params must be an object")
     try:
         return _decode_params(text), wrong
-    except _UNREADABLE:
+    except UNREADABLE:
         raise wrong from None
 
 
@@ -638,7 +621,7 @@ def _check_arguments(headers: Headers, params: Call, header_params: Sequence[Hea
 def _plain(params: Call) -> Mapping[str, Any]:
     try:
         return msgspec.json.decode(params.arguments, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return {}
 
 
