@@ -20,6 +20,7 @@ from kernel.calls.dialect import Concept, Dialect
 from kernel.core.text import harmless, json_text, one_line, stored_object, yaml_block
 from kernel.memories.curation import MOST_LINKS, Neighbour
 from kernel.operations.index_check import slices, sources_of
+from kernel.search.documents import Document
 from kernel.store.transaction import Tx
 
 OKF_VERSION = "0.2"
@@ -39,19 +40,6 @@ class Written(NamedTuple):
     quarantined: int
 
 
-class _Memory(NamedTuple):
-    space: str
-    scope: str
-    key: str
-    text: str
-    dialect: str
-    tool: str
-    actor: str
-    created_at: str
-    updated_at: str
-    flag: str | None
-
-
 class _Day(NamedTuple):
     day: str
     dialect: str
@@ -64,7 +52,7 @@ def write_bundle(tx: Tx, root: Path, version: str, dialects: Sequence[Dialect]) 
     concepts = left_out = 0
     with _new(root / "index.md") as top:
         top.write(f"---\nokf_version: '{OKF_VERSION}'\n---\n\n# Memories\n\n")
-        for folder, group in groupby(_pages(tx, dialects), lambda page: page[0][:2]):
+        for folder, group in groupby(_pages(tx, dialects), lambda page: (page[0].space, page[0].scope)):
             count = 0
             with ExitStack() as stack:
                 folder_index: IO[str] | None = None
@@ -106,9 +94,9 @@ def _folder(root: Path, space: str, scope: str) -> IO[str]:
     return file
 
 
-def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[_Memory, Concept]]:
+def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[Document, Concept]]:
     """Yield the memories in the order of their folders; a memory without a row is as the index holds it."""
-    for memories in slices(tx.each("kernel.okf_export.memories", _Memory), _SLICE_ROWS):
+    for memories in slices(tx.each("kernel.okf_export.memories", Document), _SLICE_ROWS):
         keys = [(memory.space, memory.key) for memory in memories]
         links = {key: _links(tx, dialects, *key) for key in keys}
         ends = {(link.space, link.key) for own in links.values() for link in own if link.outgoing}
@@ -139,7 +127,7 @@ def _title(concept: Concept) -> str:
     return one_line(concept.title or concept.body, _MOST_TITLE if concept.title else _TITLE_CHARS)
 
 
-def _written(folder: Path, memory: _Memory, concept: Concept, version: str) -> str:
+def _written(folder: Path, memory: Document, concept: Concept, version: str) -> str:
     """Writes the file of one memory; its line in the index of the folder."""
     title = _title(concept) or memory.key
     name = f"{safe_name(title, always=f'{memory.space}/{memory.key}')}.md"

@@ -1,5 +1,5 @@
 -- name: memories
-SELECT d.space, p.scope, d.key, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
+SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
 FROM doc AS d
 JOIN doc_place AS p ON p.id = d.place
 LEFT JOIN doc_flag AS f ON f.doc = d.id
