@@ -255,7 +255,7 @@ def _rename(tx: Tx, request: Rename) -> str:
 
 
 def _file(tx: Tx, path: str) -> Record | None:
-    return records.at_path(tx, STORE, path)
+    return tx.one("files.records.at_path", Record, store=STORE, path=path)
 
 
 def _exists(tx: Tx, path: str) -> bool:

@@ -62,10 +62,6 @@ def add_store(tx: Tx, id_: str, name: str, description: str = "", metadata: str 
     tx.run("files.records.add_store", id=id_, name=name, description=description, metadata=metadata, now=tx.now)
 
 
-def at_path(tx: Tx, store: str, path: str) -> Record | None:
-    return tx.one("files.records.at_path", Record, store=store, path=path)
-
-
 def by_id(tx: Tx, store: str, id_: str) -> Record | None:
     return tx.one("files.records.by_id", Record, store=store, id=id_)
 

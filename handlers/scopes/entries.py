@@ -156,7 +156,7 @@ def record(
     texts = {"before": entry_text(*before) if before else None, "after": text if row.is_active else None}
     history.append(tx, kind.space, entry_id, operation, **texts, reason=reason, at=at, by=by)
     if row.is_active:
-        index.put(tx, kind.space, entry_id, text, scope=entry_scope_key(row), origin=origin)
+        index.put(tx, kind.space, entry_id, text, scope=scope_key(row.scope_type, row.scope_id), origin=origin)
     elif before is not None and before[0].is_active:
         index.drop(tx, kind.space, entry_id)
     return after
@@ -236,7 +236,7 @@ def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> Ind
     columns |= {"category": row.category, "priority": row.priority}
     fields = {name: value for name, value in columns.items() if value != _DEFAULTS.get(name)}
     concept = Concept(row.name, "", text[len(row.name) + 1 :], tags, data, fields)
-    return IndexSource(kind.space, row.id, entry_scope_key(row), text, concept=concept)
+    return IndexSource(kind.space, row.id, scope_key(row.scope_type, row.scope_id), text, concept=concept)
 
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
@@ -253,10 +253,6 @@ def texts_to_embed(request: Struct) -> list[str]:
     kind = _KIND_OF_REQUEST[type(request)]
     values = {field: getattr(request, field) for field in kind.indexed_fields}
     return [index_text(kind, normal_name(request.name), values)]
-
-
-def entry_scope_key(row: EntryRow) -> str:
-    return scope_key(row.scope_type, row.scope_id)
 
 
 def entry_text(row: EntryRow, current: VersionRow) -> str:

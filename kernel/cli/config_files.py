@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import delitem
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -310,7 +311,7 @@ def remove_toml(text: str, keys: Sequence[str]) -> str:
     new_document = without(read_toml(text), keys)
     if new_document is None:
         return text
-    for edit in (_cut_tables, _delete_table):
+    for edit in (_cut_tables, partial(_edited, edit=delitem)):
         new_text = edit(text, keys)
         # A file that had nothing else may lose the parent with its only table.
         if parses_as(new_text, new_document) or parses_as(new_text, without(new_document, keys[:-1]) or {}):
@@ -390,10 +391,6 @@ def _header(line: str) -> list[str]:
         key, here = next(iter(cast("Object", here).items()))
         keys.append(key)
     return keys
-
-
-def _delete_table(text: str, keys: Sequence[str]) -> str:
-    return _edited(text, keys, delitem)
 
 
 def parse(text: str) -> Node | None:

@@ -268,15 +268,12 @@ def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
         refusal = bounds.refuse(raw, headers, limits)
         if refusal is None:
             authenticate(headers)
-            refusal = bounds.refuse_body(headers, limits) or _unacceptable(headers)
+            refusal = bounds.refuse_body(headers, limits)
+            if refusal is None and not bounds.accepts(headers, b"application/json"):
+                refusal = Refusal(406, "Accept must allow application/json")
         if refusal is not None:
             raise _Rejected(*refusal, CLOSE)  # the body is not read
         if len(checked_headers) < _MAX_PASSED and sum(len(value or b"") for value in key) <= _MAX_PASSED_BYTES:
             checked_headers.add(key)
 
     return gate
-
-
-def _unacceptable(headers: Headers) -> Refusal | None:
-    accepted = bounds.accepts(headers, b"application/json")
-    return None if accepted else Refusal(406, "Accept must allow application/json")

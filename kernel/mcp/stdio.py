@@ -110,9 +110,11 @@ class StdoutWriter:
 
     def write(self, message: bytes) -> None:
         data = message + b"\n"
-        if self._queued == self._written and len(data) <= _ATOMIC_WRITE_BYTES and _writable(self._fd):
-            self._put(data)
-            return
+        if self._queued == self._written and len(data) <= _ATOMIC_WRITE_BYTES:
+            _, writable, _ = select.select((), (self._fd,), (), 0)
+            if writable:
+                self._put(data)
+                return
         self._queued += 1
         self._waiting.put(data)
         if self._thread is None:
@@ -307,7 +309,3 @@ def _read(fd: int) -> bytes:
         return os.read(fd, _READ_BYTES)
     except OSError:
         return b""
-
-
-def _writable(fd: int) -> bool:
-    return bool(select.select((), (fd,), (), 0)[1])
