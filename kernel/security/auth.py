@@ -46,6 +46,15 @@ def credentials(headers: Headers) -> bytes | None:
     return header
 
 
+def stamp_of(file: Path) -> tuple[int, ...]:
+    """Return values that change with a file; none if it is not there."""
+    try:
+        status = file.stat()
+    except OSError:
+        return ()
+    return (status.st_mtime_ns, status.st_ino, status.st_size)
+
+
 class TokenVerifier(Protocol):
     def caller(self, bearer: str, /) -> CachedCaller:
         """Return the caller of a token; raises Unauthenticated."""
@@ -169,7 +178,7 @@ class Auth:
     def _reload_if_changed(self) -> None:
         """Reads changed files, and drops cached callers that have expired."""
         self.checked_until = time.monotonic() + _RELOAD_SECONDS
-        stamp = self._file_stamp()
+        stamp = stamp_of(self._file)
         if stamp != self._stamp:
             self._stamp = stamp
             self._known.clear()
@@ -178,13 +187,6 @@ class Auth:
         new_tokens = self._tokens is not None and self._tokens.reload_if_changed()
         if new_tokens or any(entry.expires and entry.expires <= now for entry in self._known.values()):
             self._known.clear()
-
-    def _file_stamp(self) -> tuple[int, ...]:
-        try:
-            status = self._file.stat()
-        except OSError:
-            return ()
-        return (status.st_mtime_ns, status.st_ino, status.st_size)
 
     def _read_keys(self) -> None:
         try:

@@ -11,7 +11,7 @@ from kernel.core import data_dir
 from kernel.core.errors import Fault
 from kernel.core.ordinary_files import read_bytes
 from kernel.core.times import iso
-from kernel.security.auth import CachedCaller, Unauthenticated
+from kernel.security.auth import CachedCaller, Unauthenticated, stamp_of
 from kernel.security.permissions import Caller, Permission, grant
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class JwtVerifier:
         self._jwt = jwt
         self._issuer = issuer
         self._audiences = sorted(issuer.audiences | issuer.dialect_audiences.keys())
-        self._stamp = self._file_stamp()
+        self._stamp = stamp_of(self._issuer.keys)
         self._keys = self._read_keys()
 
     def reload_if_changed(self) -> bool:
         """Return whether the file has changed, in which case the keys are read again; an unreadable file has none."""
-        stamp = self._file_stamp()
+        stamp = stamp_of(self._issuer.keys)
         if stamp == self._stamp:
             return False
         self._stamp = stamp
@@ -126,13 +126,6 @@ class JwtVerifier:
             return data_dir.tenant_name(tenant if isinstance(tenant, str) else "")
         except Fault:
             raise Unauthenticated("invalid_token", "This token is not accepted: it names no tenant") from None
-
-    def _file_stamp(self) -> tuple[int, ...]:
-        try:
-            status = self._issuer.keys.stat()
-        except OSError:
-            return ()
-        return (status.st_mtime_ns, status.st_ino, status.st_size)
 
     def _read_keys(self) -> "dict[str, PyJWK]":
         name = self._issuer.keys.name
