@@ -19,8 +19,18 @@ from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, composed_ends
 from handlers.graph.nodes import Entity, each_entity, each_relation, relations_of, with_names
 from kernel.core.errors import Fault
 from kernel.core.text import composed, spellings
-from kernel.memories.import_records import Imported, LeftOut, Remarks, Source, shown
+from kernel.memories.import_records import (
+    REDACTED,
+    SECRET,
+    Imported,
+    LeftOut,
+    Remarks,
+    Source,
+    shown,
+    without_private,
+)
 from kernel.memories.json_rows import Element, rows
+from kernel.security.rules.secrets import redact
 from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
@@ -282,7 +292,13 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
     observations = [] if observations is None else observations
     observation_list = cast("list[object]", observations if isinstance(observations, list) else [observations])
     texts = [text for text in map(_observation, observation_list) if text is not None]
-    yield _Entity(names[0], names[1], texts)
+    public = [*map(without_private, texts)]
+    safe = [redact(text, REDACTED) for text in public]
+    yield _Entity(names[0], names[1], [new for new, old in zip(safe, texts, strict=True) if new.strip() or new == old])
+    yield from [LeftOut(SECRET, f"{place}: {shown(names[0])}")] * (safe != public)
+    yield from [LeftOut("an observation of private text", place)] * sum(
+        not new.strip() and new != old for new, old in zip(safe, texts, strict=True)
+    )
     yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(observation_list) - len(texts))
     yield from _other_members(value, _OF_ENTITY, place)
     for observation in observation_list:

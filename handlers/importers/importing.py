@@ -10,20 +10,19 @@ from typing import Any, NamedTuple, cast
 from handlers.importers.archives import is_zip
 from handlers.importers.records import (
     MAX_TEXT,
-    PRIVATE,
-    REDACTED,
-    SECRET,
     Item,
     LeftOut,
     damaged,
     list_in,
     mapping_in,
-    without_private,
 )
 from kernel.memories.import_records import (
     GONE,
     KEPT,
     PARTS,
+    PRIVATE,
+    REDACTED,
+    SECRET,
     UPDATED,
     Digests,
     Imported,
@@ -31,6 +30,7 @@ from kernel.memories.import_records import (
     Remarks,
     Snapshot,
     Source,
+    without_private,
 )
 from kernel.security.rules.secrets import find_secret, redact
 from kernel.store.long_work import Steps, begin_steps, count_step, run_steps

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.importers.records import REDACTED, SECRET, LeftOut, clean_line, list_in, without_private
+from handlers.importers.records import clean_line, list_in
 from kernel.core import yaml
 from kernel.core.lazy_regex import regex
+from kernel.memories.import_records import REDACTED, SECRET, LeftOut, without_private
 from kernel.security.rules.secrets import redact
 
 MAX_FRONT_MATTER = 64 << 10  # characters

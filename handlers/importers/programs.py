@@ -25,6 +25,7 @@ from handlers.importers.records import (
     id_of,
     is_deleted,
     is_set_aside,
+    list_in,
     mapping_in,
     other_members,
     share_in,
@@ -379,6 +380,7 @@ def _service_key(digest: str) -> str:
     return f"{MEMORY_SERVICE}:{digest}"
 
 
+_LISTS = ("results", "memories", "items")
 _MEM0_TEXTS = ("memory", "text", "data", "content")
 _MEM0_CREATED, _MEM0_UPDATED = ("created_at", "createdAt", "timestamp"), ("updated_at", "updatedAt")
 _MEM0_PLACED = (
@@ -405,7 +407,14 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
     row = element.row
     if "memory_id" in row and "new_memory" in row:  # of its history: the last event of a memory is its state
         row = {**row, "id": row["memory_id"], "memory": row.get("new_memory") or row.get("old_memory")}
-    if row and all(isinstance(part, dict) for part in row.values()):  # memories by their ids
+    inner = next(
+        (part for part in map(mapping_in, row.values()) if any(list_in(part.get(name)) for name in _LISTS)), {}
+    )
+    if inner and not text_of(row, *_MEM0_TEXTS):  # an answer within that of a service
+        for part in (part for name in _LISTS for part in list_in(inner.get(name))):
+            value = part if isinstance(part, dict) else {"memory": part}
+            yield from _mem0_items(Element("", value, element.place), name)
+    elif row and all(isinstance(part, dict) for part in row.values()):  # memories by their ids
         for number, part in row.items():
             inner = Element("", {"id": number, **mapping_in(part)}, f"{element.place}, {number}")
             yield from _mem0_items(inner, name)
@@ -492,7 +501,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     MEM0: Program(
         Export(
-            ("results", "memories", "items"),
+            _LISTS,
             ("memories.json", "memories.jsonl", "memories.jsonl.gz"),
             _mem0_items,
             "memory",

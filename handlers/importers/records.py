@@ -20,13 +20,11 @@ _SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, 
 # A date as one number, by its length: of front matter, and of the names of many notes.
 _COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
-REDACTED, SECRET = "[redacted]", "a password or key"
 _LEAST_VECTOR = 16  # numbers of a list
 _TIMES = {
     *("created_at", "createdAt", "timestamp", "updated_at", "updatedAt", "created_at_iso", "updated_at_iso"),
     *("created_at_epoch", "expiration_date"),
 }
-PRIVATE, _CLOSE = "<private>", "</private>"
 
 Values = Mapping[str, Any]
 
@@ -176,19 +174,6 @@ def other_members(values: Values, *known: str) -> dict[str, Any]:
 def _is_vector(value: object) -> bool:
     numbers = list_in(value)
     return len(numbers) >= _LEAST_VECTOR and all(isinstance(number, int | float) for number in numbers)
-
-
-def without_private(text: str) -> str:
-    """Return the text without passages between <private> and </private>; without an end, they go on to the end."""
-    if PRIVATE not in text:
-        return text
-    parts: list[str] = []
-    at = 0
-    while (start := text.find(PRIVATE, at)) >= 0:
-        parts.append(text[at:start])
-        end = text.find(_CLOSE, start)
-        at = len(text) if end < 0 else end + len(_CLOSE)
-    return "".join((*parts, text[at:]))
 
 
 def headed(parts: Mapping[str, str]) -> str:

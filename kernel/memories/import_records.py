@@ -22,6 +22,8 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _SHOWN_NAME = 120  # characters of a name in a sentence
 _SHOWN_NAMES = 20  # in a remark
 NOTHING = " Nothing was imported."
+REDACTED, SECRET = "[redacted]", "a password or key"
+PRIVATE, _CLOSE = "<private>", "</private>"
 _LEAST_SLOTS = 1024  # of hashes; doubled when half of them are taken
 _SALT = secrets.randbits(60)
 _ID_BYTES = 13  # of a digest: 21 characters in base 32, as in the ids of the originals
@@ -102,6 +104,19 @@ class Remarks:
         names = self._names[verb, reason]
         more = self._counts[verb, reason] - len(names)
         return ", ".join([*names, *([f"{more} more"] if names and more else [])])
+
+
+def without_private(text: str) -> str:
+    """Return the text without passages between <private> and </private>; without an end, they go on to the end."""
+    if PRIVATE not in text:
+        return text
+    parts: list[str] = []
+    at = 0
+    while (start := text.find(PRIVATE, at)) >= 0:
+        parts.append(text[at:start])
+        end = text.find(_CLOSE, start)
+        at = len(text) if end < 0 else end + len(_CLOSE)
+    return "".join((*parts, text[at:]))
 
 
 def shown(name: str) -> str:

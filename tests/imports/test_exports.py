@@ -228,6 +228,17 @@ def test_a_time_that_cannot_be_read_is_kept_as_metadata(shell: Shell, tmp_path: 
     assert memories["Milk."]["created_at"] == "2024-01-02T00:00:00.000Z"
 
 
+@pytest.mark.parametrize("member", ["data", "results"])
+def test_memories_in_an_answer_of_a_service_are_read(member: str, shell: Shell, tmp_path: Path) -> None:
+    rows = {"results": [{"id": "1", "memory": "Tea."}, "Milk."], "count": 2}
+    (tmp_path / "a.json").write_text(json.dumps({"success": True, member: rows}))
+    assert shell.bring_kind("mem0", tmp_path / "a.json")["counts"] == {
+        "memories": 2,
+        "already there": 0,
+        "left out": 0,
+    }
+
+
 def test_texts_among_objects_and_of_damaged_lists_are_no_memories(shell: Shell, tmp_path: Path) -> None:
     source = tmp_path / "a.json"
     source.write_text('[{"id": "1", "memory": "Tea."}, "id": "2", "tags": ["x", "y"]}, {"id": "3", "memory": "Milk."}]')

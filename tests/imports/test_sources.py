@@ -71,6 +71,21 @@ def test_secrets_and_private_text_are_left_out_with_the_reason(shell: Shell, tmp
     assert held == [False, False, True]
 
 
+def test_a_graph_is_imported_without_secrets_and_private_text(shell: Shell, tmp_path: Path) -> None:
+    texts = ["password: kQ9x!vR2mL", "<private>all of it</private>", "Rows. <private>Not this.</private>", "Likes tea."]
+    row = {"type": "entity", "name": "Ada", "entityType": "person", "observations": texts}
+    (tmp_path / "memory.jsonl").write_text(json.dumps(row) + "\n")
+    done = shell.bring(tmp_path / "memory.jsonl")
+    assert done["counts"] == {"entities": 1, "observations": 3, "relations": 0, "left out": 2}
+    assert sorted(done["remarks"]) == [
+        "left out: 1 line 1: Ada: a password or key",
+        "left out: 1 line 1: an observation of private text",
+    ]
+    exported = shell.export("graph").read_text(encoding="utf-8")
+    assert json.loads(exported)["observations"] == ["password: [redacted]", "Rows. ", "Likes tea."]
+    assert shell.bring(tmp_path / "memory.jsonl")["counts"]["observations"] == 0
+
+
 def test_times_authors_and_origins_of_a_source_are_kept(shell: Shell, tmp_path: Path) -> None:
     shell.bring(SOURCES["mem0"].make(tmp_path))
     lines = [json.loads(line) for line in shell.export().read_bytes().splitlines()]
