@@ -37,10 +37,11 @@ class About(Struct, forbid_unknown_fields=True):
 
 
 class Erase(Struct, forbid_unknown_fields=True):
-    """Memories to erase for good, with `immutable` even those that are protected."""
+    """Memories to erase for good, with `immutable` even those that are protected, and the text that they are about."""
 
     ids: Annotated[list[actions.Id], Meta(min_length=1, max_length=_MOST)]
     immutable: bool = False
+    about: str = ""
 
 
 class Erasable(Struct):
@@ -84,11 +85,24 @@ async def _deleted_about(dispatch: Dispatch, visit: Visit, about: str, limit: in
     grant = visit.caller.grant
     if grant.permission < Permission.admin or grant.reach is not None:
         return []
-    words = about.lower().split()[:_MOST_WORDS]
+    words = _words(about)
     hits = await read(
         dispatch, visit, lambda tx: tx.all("kernel.console.deleted_about", _Hit, words=words, limit=limit)
     )
     return [hit for hit in hits if grant.allows_dialect(Place(*hit.id.split("/", 1)).dialect)]
+
+
+async def _mentions(dispatch: Dispatch, visit: Visit, about: str) -> list[str]:
+    """Return the memories of which the history has the text; a key that is held to places sees none."""
+    grant, words = visit.caller.grant, _words(about)
+    if not words or grant.reach is not None:
+        return []
+    ids = await read(dispatch, visit, lambda tx: tx.all("kernel.console.history_about", str, words=words, limit=_MOST))
+    return [memory_id for memory_id in ids if grant.allows_dialect(Place(*memory_id.split("/", 1)).dialect)]
+
+
+def _words(about: str) -> list[str]:
+    return about.lower().split()[:_MOST_WORDS]
 
 
 def _about(asked: str, texts: Sequence[str]) -> Callable[[_Hit], bool]:
@@ -148,7 +162,8 @@ async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:
         if await read(dispatch, visit, lambda tx, place=place: version_of(tx, dispatch, place)):
             await actions.forget_as_asked(dispatch, visit, actions.Forget(place.id, request.immutable))
     entry = await actions.write(dispatch, visit, lambda tx: traces.drop_traces(tx, dispatch.dialects, texts), "erase")
-    rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry)
+    mentions = await _mentions(dispatch, visit, request.about)
+    rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry, request.about.strip(), mentions)
     receipt = unless_fault(await asyncio.to_thread(catch_faults, rewrite))
     if visit.caller.grant.permission < Permission.operator:  # for whom the folders of the machine are none
         receipt.copies = [Path(copy).name for copy in receipt.copies]

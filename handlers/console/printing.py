@@ -139,6 +139,10 @@ class _Lines:
         for memory_id in row.left:
             yield self._paint(_RED, f"bytes of {visible(memory_id)} are left in the file: run `quipu compact --full`")
         yield from (self._paint(_YELLOW, f"a copy still holds a text: {visible(copy)}") for copy in row.copies)
+        for memory_id in row.mentions:
+            yield self._paint(_YELLOW, f"the history of {visible(memory_id)} still has these words")
+        if row.is_in_file:
+            yield self._paint(_YELLOW, "the words still stand in the file: there, in a key or in the name of a tag")
 
     def _kept(self, row: Kept) -> Iterator[str]:
         yield f"places kept: {row.kept}"

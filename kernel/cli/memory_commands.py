@@ -92,7 +92,8 @@ def _forget_about(arguments: argparse.Namespace, send: Send) -> int:
     output.note(f"To be erased for good, with all history: {these}. No undo brings anything back.{rest}")
     if not arguments.yes:
         output.confirm("Erase them?", "--about")
-    erasing = {"ids": [memory.id for memory in erasable.memories], "immutable": arguments.immutable}
+    ids = [memory.id for memory in erasable.memories]
+    erasing = {"ids": ids, "immutable": arguments.immutable, "about": arguments.about}
     receipt = msgspec.json.decode(_ask(send, "erase", erasing, "json"), type=Receipt)
     output.show(receipt, printed("erase", receipt, "text").rstrip(), as_json=arguments.json)
     output.note(_ELSEWHERE)

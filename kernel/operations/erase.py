@@ -35,6 +35,9 @@ class Erased(Struct):
 class Receipt(Struct):
     """The proof of an erasure: the memories, the row of the audit that names them, with its time and hash, the erased
     texts of which bytes are left in the file (none as a rule), and the copies that still hold them.
+
+    Of the text that was asked for: the memories of which the history has it, as an earlier version or the name of a
+    link, and whether the file has it at all, as in the key of a memory or the name of a tag.
     """
 
     memories: list[Erased]
@@ -43,6 +46,8 @@ class Receipt(Struct):
     hash: str
     left: list[str]
     copies: list[str]
+    mentions: list[str]
+    is_in_file: bool
 
 
 def drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Iterable[Place]) -> audit.Entry:
@@ -63,7 +68,9 @@ def drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Iterable[Place]) ->
     return audit.read(tx, 1)[0]
 
 
-def overwrite(context: StoreContext, texts: Mapping[Place, str], entry: audit.Entry) -> Receipt:
+def overwrite(
+    context: StoreContext, texts: Mapping[Place, str], entry: audit.Entry, about: str, mentions: list[str]
+) -> Receipt:
     """Rewrite the file, which writes of others wait for, and return the receipt; `texts` are those that the memories
     had, `entry` is their row of the audit. Texts of which bytes are left after a failure are in the receipt.
     """
@@ -79,6 +86,8 @@ def overwrite(context: StoreContext, texts: Mapping[Place, str], entry: audit.En
         entry.hash,
         [f"{space}/{key}" for (space, key), text in texts.items() if _holds(file, key, text)],
         [str(copy) for copy in context.copies() if any(_holds(copy, key, text) for (_, key), text in texts.items())],
+        mentions,
+        _stands_in(file, {about, about.lower()}),
     )
 
 
@@ -107,9 +116,12 @@ def _holds(file: Path, key: str, text: str) -> bool:
     A line that is the key of the memory stays, in the audit.
     """
     longest = max((line.strip() for line in text.splitlines()), key=len, default="")
-    pieces = [part.encode() for part in {text.strip(), longest} - {key}]
-    whole = [piece for piece in pieces if len(piece) >= _LEAST_BYTES]
-    return any(holds_any(part, whole) for part in (file, log_of(file)))
+    return _stands_in(file, {text.strip(), longest} - {key})
+
+
+def _stands_in(file: Path, texts: Iterable[str]) -> bool:
+    pieces = [piece for text in texts if len(piece := text.encode()) >= _LEAST_BYTES]
+    return any(holds_any(part, pieces) for part in (file, log_of(file)))
 
 
 def _digest(text: str) -> str:

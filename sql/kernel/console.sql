@@ -279,3 +279,15 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.space = h.space AND d.key = h.key)
 ORDER BY h.id DESC
 LIMIT :limit;
+
+-- name: history_about
+-- The memories, and links between them, of which a text in the history holds every word, in lower case.
+SELECT DISTINCT h.space || '/' || h.key
+FROM history AS h
+WHERE
+    NOT EXISTS (
+        SELECT 1 FROM json_each(:words) AS w
+        WHERE instr(lower(coalesce(h.before, '')), w.value) = 0 AND instr(lower(coalesce(h.after, '')), w.value) = 0
+    )
+ORDER BY h.space, h.key
+LIMIT :limit;

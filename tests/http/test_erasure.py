@@ -291,6 +291,19 @@ def test_what_a_memory_replaced_is_erased_with_it(keyed: Keyed) -> None:
     assert keyed.terminal.run("check").returncode == 0
 
 
+def test_an_earlier_version_of_another_memory_is_named_on_the_receipt(terminal: Terminal) -> None:
+    barn = terminal.add("Otto Quendel rents the barn.", "paths", "barn")
+    assert terminal.run("edit", barn, "--text", "The barn is empty.").returncode == 0
+    debt = terminal.add("Otto Quendel owes us 40 euros.", "brain", "debt")
+    done = terminal.run("forget", "--about", "Otto Quendel", "--yes", "--json")
+    receipt = json.loads(done.stdout)
+    assert ([memory["id"] for memory in receipt["memories"]], receipt["left"]) == ([debt], [])
+    assert (receipt["mentions"], receipt["is_in_file"]) == ([barn], True)
+    assert terminal.run("forget", barn).returncode == 0
+    done = terminal.run("forget", "--about", "Otto Quendel rents", "--yes")
+    assert "still" not in done.stdout, done.stdout
+
+
 def test_relations_that_went_with_an_entity_are_erased_with_it(keyed: Keyed) -> None:
     for name in ("Elm Mill", "Weir", "Barn"):
         keyed.tool("create_entities", entities=[{"name": name, "entityType": "place", "observations": []}])
