@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -93,12 +94,11 @@ async def _deleted_about(dispatch: Dispatch, visit: Visit, about: str, limit: in
 
 
 async def _mentions(dispatch: Dispatch, visit: Visit, about: str) -> list[str]:
-    """Return the memories of which the history has the text; a key that is held to places sees none."""
-    grant, words = visit.caller.grant, _words(about)
-    if not words or grant.reach is not None:
+    """Return the memories of which the history has the text."""
+    words = _words(about)
+    if not words:
         return []
-    ids = await read(dispatch, visit, lambda tx: tx.all("kernel.console.history_about", str, words=words, limit=_MOST))
-    return [memory_id for memory_id in ids if grant.allows_dialect(Place(*memory_id.split("/", 1)).dialect)]
+    return await read(dispatch, visit, lambda tx: tx.all("kernel.console.history_about", str, words=words, limit=_MOST))
 
 
 def _words(about: str) -> list[str]:
@@ -162,10 +162,14 @@ async def erase(dispatch: Dispatch, visit: Visit, request: Erase) -> Receipt:
         if await read(dispatch, visit, lambda tx, place=place: version_of(tx, dispatch, place)):
             await actions.forget_as_asked(dispatch, visit, actions.Forget(place.id, request.immutable))
     entry = await actions.write(dispatch, visit, lambda tx: traces.drop_traces(tx, dispatch.dialects, texts), "erase")
-    mentions = await _mentions(dispatch, visit, request.about)
-    rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry, request.about.strip(), mentions)
+    grant = visit.caller.grant
+    # Whether the file has a text is no answer for a key that does not see all of it.
+    about = request.about.strip() if grant.reach is None and not grant.dialects else ""
+    rewrite = partial(traces.overwrite, dispatch.store.context, {**texts}, entry, about)
     receipt = unless_fault(await asyncio.to_thread(catch_faults, rewrite))
-    if visit.caller.grant.permission < Permission.operator:  # for whom the folders of the machine are none
+    with suppress(Fault):  # of a history that is too long to be read in a call; the receipt says `is_in_file` then
+        receipt.mentions = await _mentions(dispatch, visit, about)
+    if grant.permission < Permission.operator:  # for whom the folders of the machine are none
         receipt.copies = [Path(copy).name for copy in receipt.copies]
     return receipt
 

@@ -68,11 +68,9 @@ def drop_traces(tx: Tx, dialects: Sequence[Dialect], places: Iterable[Place]) ->
     return audit.read(tx, 1)[0]
 
 
-def overwrite(
-    context: StoreContext, texts: Mapping[Place, str], entry: audit.Entry, about: str, mentions: list[str]
-) -> Receipt:
-    """Rewrite the file, which writes of others wait for, and return the receipt; `texts` are those that the memories
-    had, `entry` is their row of the audit. Texts of which bytes are left after a failure are in the receipt.
+def overwrite(context: StoreContext, texts: Mapping[Place, str], entry: audit.Entry, about: str) -> Receipt:
+    """Rewrite the file, which writes of others wait for, and return the receipt, without mentions; `texts` are those
+    that the memories had, `entry` is their row of the audit. Texts of which bytes are left after a failure are in it.
     """
     assert context.data is not None
     file = context.data / DATABASE
@@ -86,7 +84,7 @@ def overwrite(
         entry.hash,
         [f"{space}/{key}" for (space, key), text in texts.items() if _holds(file, key, text)],
         [str(copy) for copy in context.copies() if any(_holds(copy, key, text) for (_, key), text in texts.items())],
-        mentions,
+        [],
         _stands_in(file, {about, about.lower()}),
     )
 

@@ -304,6 +304,17 @@ def test_an_earlier_version_of_another_memory_is_named_on_the_receipt(terminal: 
     assert "still" not in done.stdout, done.stdout
 
 
+def test_a_key_of_a_dialect_is_not_told_what_the_rest_of_the_file_holds(keyed: Keyed) -> None:
+    made = keyed.terminal.run("key", "create", "--name", "brain", "--scope", "admin", "--dialect", "brain", "--json")
+    keyed.keys["brain"] = json.loads(made.stdout)["secret"]
+    told: list[object] = []
+    for scope in ("brain", "admin"):
+        debt = keyed.tool("save_memory", db="core", category="fact", content="Otto Quendel owes us 40 euros.")["id"]
+        receipt = keyed.command("erase", scope, ids=[f"brain:core/{debt}"], about=text_of("paths"))[1]
+        told.append((receipt["mentions"], receipt["is_in_file"]))
+    assert told == [([], False), ([keyed.ids["paths"]], True)]
+
+
 def test_relations_that_went_with_an_entity_are_erased_with_it(keyed: Keyed) -> None:
     for name in ("Elm Mill", "Weir", "Barn"):
         keyed.tool("create_entities", entities=[{"name": name, "entityType": "place", "observations": []}])
