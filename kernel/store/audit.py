@@ -81,6 +81,7 @@ class EarlierSlices:
         self._begun = False
         self._changed = False
         self._more = False
+        self.is_lost = False  # changes that were too large to be kept: the call cannot be undone
         self.is_partial = False  # slices are on disk, and the last is not among them
 
     def commit(self) -> None:
@@ -94,7 +95,7 @@ class EarlierSlices:
         self.touched += count
         self.first = self.first or first[:TARGETS_SHOWN]
         if undo is not None:
-            self.call, self.parts = undo.call, undo.parts
+            self.call, self.parts, self.is_lost = undo.call, undo.parts, undo.is_lost
         is_news = not self._begun and changed and (undo is None or undo.is_needed) if more else self._changed
         if is_news:
             self._begun = True
@@ -105,7 +106,8 @@ class UndoRecorder:
     """Keeps the changes of a call, for undo: in parts, so that its size is not bounded by one value or by memory."""
 
     def __init__(self, tx: Tx, changes: ChangeRecorder, earlier: EarlierSlices | None = None) -> None:
-        self.call = (earlier and earlier.call) or new_id("call")
+        self.is_lost = earlier.is_lost if earlier else False
+        self.call = "" if self.is_lost else (earlier and earlier.call) or new_id("call")
         self._tx = tx
         self._changes = changes
         self.parts = earlier.parts if earlier else 0
@@ -126,7 +128,8 @@ class UndoRecorder:
         self.is_needed = self.is_needed or changes is None or bool(changes or targets)
         if changes is None:
             tx.run("kernel.audit.delete_parts", call=self.call)
-            self.call = ""
+            tx.run("kernel.audit.forget_call", call=self.call)
+            self.call, self.is_lost = "", True
         if self.call and (changes or targets):
             tx.run("kernel.audit.add_part", call=self.call, part=self.parts, targets=targets, changes=changes)
             self.parts += 1

@@ -7,6 +7,7 @@ import apsw
 import msgspec
 import pytest
 
+from kernel.calls import dispatch
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.main import main
 from kernel.cli.output import local_time
@@ -18,6 +19,7 @@ from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permissi
 from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store import audit, history, store
+from kernel.store.long_work import STEP_ROWS
 from kernel.store.transaction import TARGETS_SHOWN
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
@@ -196,7 +198,10 @@ def test_undone_memory_has_no_text_in_its_history(kernel: Kernel, call: Call) ->
     assert texts == ["Rents a flat", None]
 
 
-def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel, call: Call) -> None:
+def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(
+    kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "CALL_SLICE_SECONDS", 60.0)  # a call is one row of the audit
     call("add_memory", path="car", content="red")
     call("add_memory", path="dog", content="brown")
     call("clear_memory")
@@ -329,12 +334,26 @@ def test_changes_over_the_limit_are_made_without_undo_data(
     kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_UNDO_BYTES", 20_000)
+    monkeypatch.setattr(dispatch, "CALL_SLICE_SECONDS", 60.0)
     for number in range(20):
         call("add_memory", path=f"p{number}", content="x" * 2000)
     call("drop_memory", path="p0")
     call("clear_memory")
     assert [entry.undoable for entry in entries(kernel)[-2:]] == [True, False]
     assert call("list_memories").body.startswith(b"status: ok\ntotal: 0")
+
+
+@pytest.mark.parametrize("sizes", [(2000, 10), (10, 12_000)], ids=["first", "last"])
+def test_call_of_which_one_slice_is_over_the_limit_cannot_be_undone_in_part(
+    kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(store, "_UNDO_BYTES", 20_000)
+    monkeypatch.setattr(dispatch, "CALL_SLICE_SECONDS", -1.0)
+    for number in range(STEP_ROWS + 8):
+        call("add_memory", path=f"p{number}", content="x" * sizes[number >= STEP_ROWS])
+    call("clear_memory")
+    ends = [(entry.outcome, entry.touched, entry.undoable) for entry in entries(kernel)[-2:]]
+    assert ends == [("begun", STEP_ROWS, False), ("done", STEP_ROWS + 8, False)]
 
 
 def test_command_line_shows_the_audit_and_undoes(
