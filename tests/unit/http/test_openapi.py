@@ -194,7 +194,8 @@ def test_every_command_is_an_operation_with_its_body_and_a_line_of_its_answer() 
     operation, schemas = WHOLE["paths"]["/memories/erase"]["post"], WHOLE["components"]["schemas"]
     assert operation["description"].startswith("Forget memories by the tools of their dialects, erase their traces")
     assert schemas["memories.erase.input"]["required"] == ["ids"]
-    assert [*schemas["memories.erase.output"]["properties"]] == ["memories", "audit", "at", "hash", "left", "copies"]
+    told = ["memories", "audit", "at", "hash", "left", "copies", "mentions", "is_in_file"]
+    assert [*schemas["memories.erase.output"]["properties"]] == told
     assert operation["responses"]["default"] == {"$ref": "#/components/responses/memories.error"}
 
 
