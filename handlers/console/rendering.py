@@ -331,7 +331,7 @@ class Renderer:
             "shares": shares,
             "dialects_of": dialects_of,
         }
-        self._templates.filters.update(own)  # Jinja2 leaves it untyped
+        self._templates.filters.update(own)
         self._files = {file: f"/ui/static/{static_file.name}" for file, static_file in by_file.items()}
 
     def page(self, template: str, values: Mapping[str, Any]) -> bytes:

@@ -294,11 +294,11 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
     texts = [text for text in map(_observation, observation_list) if text is not None]
     public = [*map(without_private, texts)]
     safe = [redact(text, REDACTED) for text in public]
-    yield _Entity(names[0], names[1], [new for new, old in zip(safe, texts, strict=True) if new.strip() or new == old])
-    yield from [LeftOut(SECRET, f"{place}: {shown(names[0])}")] * (safe != public)
-    yield from [LeftOut("an observation of private text", place)] * sum(
-        not new.strip() and new != old for new, old in zip(safe, texts, strict=True)
-    )
+    kept = [new for new, old in zip(safe, texts, strict=True) if new.strip() or new == old]
+    yield _Entity(names[0], names[1], kept)
+    if safe != public:
+        yield LeftOut(SECRET, f"{place}: {shown(names[0])}")
+    yield from [LeftOut("an observation of private text", place)] * (len(texts) - len(kept))
     yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(observation_list) - len(texts))
     yield from _other_members(value, _OF_ENTITY, place)
     for observation in observation_list:

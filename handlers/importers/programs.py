@@ -500,12 +500,7 @@ PROGRAMS: Mapping[str, Program] = {
         column=b"content_hash",
     ),
     MEM0: Program(
-        Export(
-            _LISTS,
-            ("memories.json", "memories.jsonl", "memories.jsonl.gz"),
-            _mem0_items,
-            "memory",
-        ),
+        Export(_LISTS, ("memories.json", "memories.jsonl", "memories.jsonl.gz"), _mem0_items, "memory"),
         ("history",),
         {"history": ("memory_id", "event")},
         _mem0_rows,

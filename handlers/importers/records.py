@@ -54,9 +54,13 @@ def text_of(values: Values, *names: str) -> str:
 
 def id_of(values: Values, *names: str) -> str:
     """Return the first of these values that is a text, a number, or an id as MongoDB exports it."""
-    ids = (mapping_in(values.get(name)).get("$oid") or values.get(name) for name in names)
-    texts = (str(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in ids)
-    return text_of({str(at): text for at, text in enumerate(texts)}, *map(str, range(len(names))))
+    for name in names:
+        value = mapping_in(values.get(name)).get("$oid") or values.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
 
 
 def utc_of(value: object) -> str:

@@ -98,9 +98,7 @@ class _Parser(argparse.ArgumentParser):
         see = " See" if message.endswith("?") else "; see"
         self.exit(2, harmless(f"{self.prog}: {message}{see} `{self.prog} --help`\n"))
 
-    def parse_known_args(  # typeshed has overloads
-        self, args: Any = None, namespace: Any = None
-    ) -> Any:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse the rest here, where the options of the command are known."""
         self.complete()
         parsed, rest = super().parse_known_args(args, namespace)
