@@ -39,7 +39,7 @@ from tests.postgres import differences, stores
 
 # Hypothesis must not fail a test because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("short", settings.get_profile("patient"), max_examples=25)
+settings.register_profile("short", settings.get_profile("patient"), max_examples=10)
 settings.register_profile("half", settings.get_profile("patient"), max_examples=50)
 settings.load_profile("patient")
 
@@ -285,7 +285,8 @@ def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
         def call(name: str, /, *, by: str = "tester", turn: Interaction | None = None, **arguments: Any) -> Any:
             raw = msgspec.json.encode(arguments)
             entry = entry_named(dispatch, name)
-            return runner.run(dispatch.call(entry, raw, with_client_name(ANONYMOUS_CALLER, by), turn))
+            answer = dispatch.call(entry, raw, with_client_name(ANONYMOUS_CALLER, by), turn)
+            return runner.get_loop().run_until_complete(answer)  # `run` changes the handler of SIGINT, there and back
 
         return call
 

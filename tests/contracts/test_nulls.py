@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,12 @@ ENDS = ("delete", "forget", "drop", "clear", "purge", "reset", "maintenance")  #
 ORDERED = sorted(CALLS, key=lambda call: call[0].startswith(ENDS) or call[1] in ENDS)
 
 
+type_info = cache(inspect.type_info)
+
+
 def arm_of(tool: Tool, action: str) -> inspect.StructType:
     """The fields that this action of a tool takes."""
-    whole = inspect.type_info(tool.request)
+    whole = type_info(tool.request)
     arms: Any = getattr(whole, "types", (whole,))
     return next(one for one in arms if not action or one.tag in {None, action})
 
@@ -93,7 +97,8 @@ class Twins:
         for folder, kernel, given in zip(self.folders, self.kernels, arguments, strict=True):
             self.ids = itertools.count(self.count * 1000)
             entry = ToolEntry(*next((d, t) for d in app.DIALECTS for t in d.tools if t.name == name))
-            reply: Any = self.runner.run(kernel.dispatch.call(entry, msgspec.json.encode(given), ANONYMOUS_CALLER))
+            answer = kernel.dispatch.call(entry, msgspec.json.encode(given), ANONYMOUS_CALLER)
+            reply: Any = self.runner.get_loop().run_until_complete(answer)
             kernel.store.write_sync(lambda _tx: None)  # the work after a read, such as a count of access, comes first
             found.append(DURATION.sub(b"", reply.body.replace(str(folder).encode(), b"FOLDER")))
         return found

@@ -89,6 +89,7 @@ def test_path_of_an_error_is_read_step_by_step() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_path_has_a_list_of_allowed_values(path: str) -> None:
     assert allowed_values(input_schema(TOOL), path) in ([], ["garden", "house"], ["left", "right"])

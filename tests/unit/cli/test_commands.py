@@ -96,6 +96,7 @@ def test_messages_name_the_whole_path(
     assert capsys.readouterr().err == f"quipu: {line.format(tmp_path)}\n"
 
 
+@pytest.mark.slow
 def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, run: Run) -> None:
     for path in ("a", "b"):
         call("add_memory", path=path, content="hello")
@@ -106,6 +107,7 @@ def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, 
     assert run("check") == (0, "ok\n")
 
 
+@pytest.mark.slow
 def test_reindex_prints_the_number_of_vectors(kernel: Kernel, call: Call, run: Run) -> None:
     call("add_memory", path="a", content="hello")
     assert run("reindex") == (0, "1 vectors rebuilt\n")
@@ -128,6 +130,7 @@ def test_what_was_forgotten_can_be_undone_after_compact(kernel: Kernel, call: Ca
     db.close()
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_can_be_undone_after_compact_beside_a_server(kernel: Kernel, call: Call, run: Run) -> None:
     precious(call)
 
@@ -151,6 +154,7 @@ def test_an_import_can_be_undone_after_compact(kernel: Kernel, run: Run, tmp_pat
     assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 0
 
 
+@pytest.mark.slow
 def test_an_import_ends_with_the_number_that_undoes_it(kernel: Kernel, run: Run, tmp_path: Path) -> None:
     source = tmp_path / "memory.jsonl"
     source.write_text('{"type":"entity","name":"Ada","entityType":"person","observations":["drinks tea"]}\n')
@@ -198,6 +202,7 @@ def test_a_folder_that_does_not_say_what_it_is_gets_the_formats_with_their_texts
     assert kernel.store.read_sync(lambda tx: tx.one("kernel.consistency.count_docs", int)) == 0
 
 
+@pytest.mark.slow
 def test_undo_ends_only_where_it_is_asked_for(
     kernel: Kernel, call: Call, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,6 +221,7 @@ def test_undo_ends_only_where_it_is_asked_for(
         run("undo", "2")
 
 
+@pytest.mark.slow
 def test_the_end_of_undo_needs_no_terminal_with_yes(kernel: Kernel, call: Call, run: Run) -> None:
     precious(call)
     assert '"undoable":1' in run("compact", "--json")[1]

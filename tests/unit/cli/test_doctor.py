@@ -258,6 +258,7 @@ def test_documents_without_a_vector_are_a_hint(visit: Doctor, kernel: Kernel, ca
     assert visit(model=None)[1]["database"].endswith("MiB, SQLite's integrity check passed")
 
 
+@pytest.mark.slow
 def test_unreadable_model_is_wrong(visit: Doctor, kernel: Kernel, tmp_path: Path) -> None:
     assert kernel.config.file.exists()
     copy = shutil.copytree(MODEL, tmp_path / "model")
@@ -559,6 +560,7 @@ def client_without_a_key(config: Config, home: Path) -> dict[str, Any]:
     return {"port": 7000}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("subject", "harm"),
     [

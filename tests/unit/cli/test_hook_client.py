@@ -139,6 +139,7 @@ def test_a_failing_server_leaves_the_client_alone(event: str, failure: str, stub
     assert time.monotonic() - began < hook_client.EVENTS[event] + SLACK
 
 
+@pytest.mark.slow
 def test_no_server_leaves_the_client_alone() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

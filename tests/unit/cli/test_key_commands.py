@@ -78,6 +78,7 @@ def test_revoking_the_last_active_key_says_how_clients_get_in_again(said: Said, 
     assert "quipu key reset" in told
 
 
+@pytest.mark.slow
 def test_deleted_key_is_no_longer_listed_and_the_last_one_stays(said: Said, config: Config) -> None:
     said("create", "--scope", "write")
     said("create", "--scope", "read")

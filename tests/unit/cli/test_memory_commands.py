@@ -96,6 +96,7 @@ def test_an_end_that_cannot_be_kept_is_refused_and_adds_nothing(quipu: Quipu) ->
     assert quipu("list")[0] == 1
 
 
+@pytest.mark.slow
 def test_list_is_the_newest_first_within_its_filters(quipu: Quipu, call: Call) -> None:
     for path in ("a", "b", "c"):
         call("add_memory", path=path, content=f"text of {path}")
@@ -243,6 +244,7 @@ def test_dialect_that_edits_nothing_says_so(quipu: Quipu) -> None:
     assert quipu("add", "x", "--dialect", "none")[2].startswith("quipu: dialect: choose from paths, ")
 
 
+@pytest.mark.slow
 def test_no_control_character_of_a_memory_reaches_the_terminal(quipu: Quipu, call: Call) -> None:
     call("add_memory", path="hostile", content=HOSTILE)
     for words in (["show", "paths/hostile"], ["recall", "red"], ["list"], ["history", "paths/hostile"]):
@@ -264,6 +266,7 @@ def editor(tmp_path: Path, program: str) -> str:
     return shlex.join([sys.executable, str(script)])
 
 
+@pytest.mark.slow
 def test_editor_gets_the_text_and_the_line_end_that_it_adds_is_left_out(
     quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

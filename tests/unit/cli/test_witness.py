@@ -69,6 +69,7 @@ def test_links_secrets_and_files_elsewhere_are_not_looked_at(tmp_path: Path) -> 
     assert judged(root, str(root / "src" / "gone.py"))[0] == "gone now: gone.py"
 
 
+@pytest.mark.slow
 def test_a_damaged_index_is_no_index(tmp_path: Path) -> None:
     chooser = random.Random(1)
     index = tmp_path / ".git" / "index"

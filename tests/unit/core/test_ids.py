@@ -52,6 +52,7 @@ def test_another_clock_may_tell_the_time() -> None:
     assert new_id("mem") < new_id("mem", nanoseconds) < new_id("mem", nanoseconds + 1_000_000)
 
 
+@pytest.mark.slow
 def test_call_ids_are_unique_even_of_processes_with_the_same_number() -> None:
     command = "import os; os.getpid = lambda: 1; from kernel.core.ids import call_id; print(call_id(), call_id())"
     starts = [subprocess.check_output([sys.executable, "-c", command], text=True).split() for _ in range(2)]

@@ -142,6 +142,7 @@ def test_token_ids_of_any_text_equal_model2vec(text: str) -> None:
     assert [*struct.unpack(f"<{len(tokens) // 2}H", tokens)] == expected
 
 
+@pytest.mark.slow
 def test_vectors_equal_model2vec_up_to_rounding() -> None:
     check_vectors(ENGLISH, TEXTS, ORACLE)
 
@@ -292,6 +293,7 @@ def test_nan_and_overflow_become_zero_vectors(value: float, tmp_path: Path) -> N
     assert Embedder(folder).embed(["a b"]) == [Embedding(bytes(2), 0.0, struct.pack("<2H", 1, 2))]
 
 
+@pytest.mark.slow
 def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Embedder(ENGLISH)
     monkeypatch.setattr("kernel.embed.tokenizer._CACHED_CHUNKS", 3)
@@ -302,6 +304,7 @@ def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.Mon
     assert set(encoder) == {"four", "five"}
 
 
+@pytest.mark.slow
 def test_threads_share_one_embedder_from_first_use() -> None:
     shared, expected = Embedder(ENGLISH), EMBEDDER.embed(TEXTS)
     barrier, results = threading.Barrier(6), list[bool]()

@@ -73,6 +73,7 @@ def test_answers_are_text_only_and_list_has_no_output_schema() -> None:
     assert [name for name, tool in TOOLS.items() if "outputSchema" in tool_entry(tool)] == []
 
 
+@pytest.mark.slow
 def test_index_matches_sources(call: Call, kernel: Kernel) -> None:
     scene(call)
     call("save_note", db="dnd", title="Tea", content="Steep.", summary="About tea", tags=["t"])

@@ -325,6 +325,7 @@ def test_a_filter_on_the_actor_or_the_time_reaches_one_memory_beside_thousands_t
     assert [memory.provenance and memory.provenance.actor for memory in found] == ["ann"] * 10
 
 
+@pytest.mark.slow
 def test_the_limit_bounds_the_answer(recall: Recall, put: Callable[..., None]) -> None:
     for number in range(15):
         put("notes", str(number), f"Water the roses of garden {number}")
@@ -529,6 +530,7 @@ def test_line_is_complete_where_only_line_breaks_are_left_out(recall: Recall, pu
     assert {key(memory): memory.complete for memory in recall(query="roses").memories} == {"a": True, "b": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detail", ["line", "text"])
 def test_smallest_budget_shows_a_memory_or_says_what_it_needs(
     recall: Recall, call: Call, put: Callable[..., None], detail: str

@@ -116,6 +116,7 @@ def keys(config: Config, kernel: Kernel) -> dict[str, str]:
     return {name: api_keys.create(config.data, key)[1] for name, key in made.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", ["authorization", "x-api-key"])
 def test_key_comes_as_bearer_or_by_itself(
     keys: dict[str, str], kernel: Kernel, runner: asyncio.Runner, header: str

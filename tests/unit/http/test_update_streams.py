@@ -39,6 +39,7 @@ def observers(kernel: Kernel) -> dict[str, int]:
     return {name: len(entry.observers) for name, entry in kernel.dispatch.tools.items() if entry.observers}
 
 
+@pytest.mark.slow
 def test_only_calls_that_write_to_the_graph_are_observed_and_only_while_somebody_listens(
     client: RestClient, kernel: Kernel
 ) -> None:

@@ -36,6 +36,7 @@ def test_emoji_are_found(call: Call) -> None:
     assert shares(call, grouped()[1]) == {"emoji": 1.0}
 
 
+@pytest.mark.slow
 def test_thai_is_found_by_its_words(call: Call) -> None:
     assert shares(call, grouped()[2]) == {"Thai": 1.0}
 

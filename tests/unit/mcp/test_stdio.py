@@ -270,6 +270,7 @@ def test_slow_calls_do_not_hold_up_fast_ones(pipe: Pipe) -> None:
     assert pipe.receive() == echoed("released", "slow")
 
 
+@pytest.mark.slow
 def test_cancelled_call_gets_no_response_and_does_not_start(pipe: Pipe) -> None:
     STARTED.clear()
     RELEASED.clear()
@@ -316,6 +317,7 @@ def test_call_that_exceeds_the_drain_time_is_cancelled(pipe: Pipe, monkeypatch: 
     assert dropped.is_set()
 
 
+@pytest.mark.slow
 def test_client_that_writes_before_it_reads_does_not_block_the_server(pipe: Pipe) -> None:
     long = "x" * 20_000
     count = 100

@@ -83,6 +83,7 @@ def test_newest_are_kept_and_each_is_whole(
     assert made[-1].name == kept[-1]
 
 
+@pytest.mark.slow
 def test_loop_counts_from_the_newest_backup_and_goes_on_after_a_failure(
     clock: Clock, back_up: Callable[[Path], Manifest | Fault], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -167,6 +167,7 @@ def test_compact_expires_undo_of_long_ago_and_keeps_the_rest(kernel: Kernel, cal
     assert undoable() == [4]
 
 
+@pytest.mark.slow
 def test_compact_beside_others_works_in_slices_and_leaves_free_pages_in_the_file(
     shelf: IndexedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

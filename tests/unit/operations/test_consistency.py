@@ -177,6 +177,7 @@ def test_each_kind_of_damage_is_found_and_repaired_without_changing_rows(
     assert set(hits) <= set(TEXTS)
 
 
+@pytest.mark.slow
 def test_one_repair_fixes_all_kinds_of_damage(config: Config) -> None:
     before = rows(config)
     with engine(config) as db:
@@ -219,6 +220,7 @@ def test_damaged_file_is_a_storage_fault_and_stays_unchanged(config: Config, tab
     assert config.file.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_reindex_rebuilds_every_vector_and_reports_progress(config: Config, caller: Callable[[Dispatch], Call]) -> None:
     with engine(config) as db:
         db.execute("UPDATE doc_vector SET vector = zeroblob(length(vector))")

@@ -91,6 +91,7 @@ def by_reindex(config: Config) -> None:
     consistency.reindex(config.file, app.base_context(MODEL), app.DIALECTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renewed_by", [by_server, by_check, by_reindex])
 @pytest.mark.parametrize("batch", [2, 256])
 def test_an_old_store_is_renewed(

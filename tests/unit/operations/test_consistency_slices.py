@@ -77,6 +77,7 @@ def test_others_write_between_the_slices_of_a_reindex_and_find_all_that_is_there
     assert consistency.check(shelf.file, shelf.context, ()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [3, 8, 12, 17, 22])
 def test_a_reindex_that_was_cut_off_leaves_a_sound_index_and_goes_on(
     shelf: IndexedStore, between: list[Callable[[int], None]], first: int
@@ -142,6 +143,7 @@ def test_a_reindex_of_another_model_does_not_go_on_where_the_first_was_cut_off(
     assert shelf.writer.values("SELECT min(id) FROM doc_vector")[0][0] > before
 
 
+@pytest.mark.slow
 def test_others_write_while_a_damaged_index_is_repaired(
     shelf: IndexedStore, between: list[Callable[[int], None]]
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_damaged_row_is_named_with_both_texts_and_its_sound_copy_stays(closed:
         assert db.execute("SELECT text FROM doc WHERE key = 'car'").fetchall() == [("car\nThe car is red.",)]
 
 
+@pytest.mark.slow
 def test_a_damaged_index_is_named_and_made_again_from_the_row(closed: Config) -> None:
     with raw(closed) as db:
         db.execute("UPDATE doc SET text = 'Tea at fuor.' WHERE space = 'sessions'")

@@ -142,6 +142,7 @@ def test_sketches_find_nearly_all_true_neighbours(seed: int, monkeypatch: pytest
     assert found / (10 * len(queries)) >= 0.99
 
 
+@pytest.mark.slow
 def test_exact_search_returns_the_cosines_of_the_nearest_and_of_the_documents_asked_for() -> None:
     vectors = clustered(3000, 20, 3)
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, DIMENSIONS).astype(np.float64)
@@ -168,6 +169,7 @@ def test_exact_search_is_limited_to_documents_and_to_rows_up_to_an_id() -> None:
     assert index.nearest(vectors[0], 1, 100, docs=[]) == {}
 
 
+@pytest.mark.slow
 def test_nearest_returns_the_limit_with_the_vector_itself_first(kind: str) -> None:
     vectors = clustered(3000, 20, 3)
     index = loaded(stored(vectors))
@@ -212,6 +214,7 @@ def test_newest_of_many_equal_sketches_are_candidates(monkeypatch: pytest.Monkey
     assert set(near) <= set(range(5001 - 10 * 16 * 4, 5001))
 
 
+@pytest.mark.slow
 def test_extend_reads_only_new_rows(kind: str) -> None:
     kept = stored(fixed(5000, 32))
     index = empty(32)
@@ -411,6 +414,7 @@ def frequent_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("frequent_switches")
 def test_search_concurrent_with_deletions_never_fails(kind: str) -> None:
     count, deleted = 4000, 1500

@@ -126,6 +126,7 @@ def test_what_is_put_again_while_words_are_left_is_a_document_of_its_own(
     assert is_sound(shelf)
 
 
+@pytest.mark.slow
 def test_words_leave_a_little_at_a_time_with_a_sound_index_in_between(
     shelf: IndexedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def test_check_reindex_and_compact_go_on_with_the_words_that_are_left(shelf: Ind
         assert is_sound(shelf)
 
 
+@pytest.mark.slow
 def test_a_rebuild_of_full_text_keeps_out_what_is_deleted_before_it_and_meanwhile(shelf: IndexedStore) -> None:
     shelf.put(["a cat that sleeps"] * MANY, scope="t", first=1000)
     drop_scope(shelf)

@@ -161,6 +161,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
         yield opened
 
 
+@pytest.mark.slow
 def test_natural_questions_about_other_things_are_met_with_silence(facts: IndexedStore) -> None:
     assert [query for query, number in ANSWERED.items() if answers(facts, query)[:1] != [number]] == []
     assert sum(not answers(facts, query) for query in UNANSWERED) >= 2 / 3 * len(UNANSWERED)

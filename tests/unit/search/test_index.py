@@ -361,6 +361,7 @@ def test_search_per_partition_equals_searches_of_single_partitions(lexical_store
     assert lexical_store.search("cedar", within=[("nowhere", None)], semantic=False, per_partition=True) == []
 
 
+@pytest.mark.slow
 def test_deleted_rare_term_does_not_hide_common_terms(lexical_store: IndexedStore) -> None:
     lexical_store.put([f"common {number % 7}" if number % 5 else "other" for number in range(3000)])
     lexical_store.put(["unicorn"], first=3000)

@@ -208,6 +208,7 @@ def test_memories_over_the_token_budget_are_on_the_next_page(kernel: Kernel, rec
     assert sorted(key for page in found for key in page) == sorted(str(number) for number in range(30))
 
 
+@pytest.mark.slow
 def test_pages_respect_filters_and_scopes(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {f"kept {number}": number for number in range(25)})
     kernel.store.write_sync(lambda tx: [index.put(tx, "other", str(one), text(0)) for one in range(900)], CALLER)

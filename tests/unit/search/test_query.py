@@ -260,6 +260,7 @@ def test_tokenizer_keeps_every_cjk_character_as_a_token(lexical_store: IndexedSt
     assert lexical_store.reader.read(CALLER, differing) == []
 
 
+@pytest.mark.slow
 def test_grams_of_a_long_text_take_linear_time() -> None:
     assert grams("é" * 1_000_000) == ""
     assert len(grams("日" * 300_000)) == 899_998
@@ -519,6 +520,7 @@ def test_documents_with_rare_terms_are_all_found_and_ranked_by_bm25(
     assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
+@pytest.mark.slow
 def test_rows_without_a_rare_term_are_left_out_and_common_terms_rank(corpus: IndexedStore, index_size: str) -> None:
     every, rare = (expected_ranks(words, index_size) for words in (["yew", "amber", "birch"], ["yew"]))
 

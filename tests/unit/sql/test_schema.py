@@ -84,6 +84,7 @@ def test_schema_has_no_triggers(migrated: apsw.Connection) -> None:
     assert migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", range(1, len(MIGRATIONS) + 1))
 def test_file_with_rows_upgrades_from_every_migration(done: int, tmp_path: Path, fresh: list[tuple[Any, ...]]) -> None:
     """One migration at a time, with a row written in between: the end is a fresh schema and the row is there."""
@@ -142,6 +143,7 @@ def test_every_released_schema_upgrades_and_keeps_its_rows(
     assert kept(file) == [("kept", "through every upgrade")]
 
 
+@pytest.mark.slow
 def test_dump_is_complete_and_independent_of_the_machine(tmp_path: Path) -> None:
     text = dumped(tmp_path / "first.db")
     assert tmp_path.name not in text

@@ -190,6 +190,7 @@ def test_write_tools_reach_a_writing_statement(tool: Tool, writing: set[str]) ->
     assert any(reached(start) & writing for start in handlers(tool))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.hooks.precheck], ids=lambda tool: tool.name)
 def test_prechecks_reach_a_writing_statement(tool: Tool, writing: set[str]) -> None:
     assert tool.hooks.precheck is not None

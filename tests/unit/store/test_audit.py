@@ -343,6 +343,7 @@ def test_changes_over_the_limit_are_made_without_undo_data(
     assert call("list_memories").body.startswith(b"status: ok\ntotal: 0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2000, 10), (10, 12_000)], ids=["first", "last"])
 def test_call_of_which_one_slice_is_over_the_limit_cannot_be_undone_in_part(
     kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int]

@@ -72,6 +72,7 @@ def test_checkpoint_runs_beside_the_writer(store: Store, file: Path) -> None:
     until(lambda: file.stat().st_size > before + 150_000, "the log, folded in")
 
 
+@pytest.mark.slow
 def test_wal_restarts_during_writes(store: Store, file: Path) -> None:
     def write(number: int) -> None:
         for _ in range(100):

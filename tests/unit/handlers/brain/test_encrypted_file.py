@@ -55,6 +55,7 @@ def test_password_decrypts_and_original_is_unchanged(file: Path, tmp_path: Path)
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_only_committed_wal_transactions_are_applied(file: Path, tmp_path: Path) -> None:
     log = LOG.read_bytes()
     found: list[set[str]] = []

@@ -114,6 +114,7 @@ def test_rows_keep_ids_and_times_and_are_embedded_again(
     assert opened("get_resources", db="core")[0]["quality_rating"] == 5
 
 
+@pytest.mark.slow
 def test_imported_rows_are_found_by_words_and_meaning(bring: Bring, opened: Callable[..., Any], tmp_path: Path) -> None:
     bring(original.plain(tmp_path / "theirs"))
 
@@ -209,6 +210,7 @@ def test_imported_immutable_memories_stay_immutable(
             opened("delete_memory", db="core", id=key)
 
 
+@pytest.mark.slow
 def test_a_second_import_adds_nothing_and_changes_nothing(
     bring: Bring, opened: Callable[..., Any], config: Config, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_second_import_adds_nothing_and_changes_nothing(
     assert len(opened("get_memory_history", memory_id="mem_a")["history"]) == 2
 
 
+@pytest.mark.slow
 def test_an_import_is_undone_with_its_history(bring: Bring, config: Config, tmp_path: Path) -> None:
     bring(original.plain(tmp_path / "theirs"))
     db = apsw.Connection(str(config.file))
@@ -246,6 +249,7 @@ def test_rows_and_index_agree_afterwards(bring: Bring, config: Config, tmp_path:
     assert consistency.check(config.file, context_of(config), [brain.DIALECT]) == []
 
 
+@pytest.mark.slow
 def test_encrypted_files_are_imported_with_their_wal(bring: Bring, opened: Callable[..., Any], tmp_path: Path) -> None:
     answer = bring(copied(tmp_path / "theirs"), original.PASSWORD)
 

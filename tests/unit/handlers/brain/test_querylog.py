@@ -156,6 +156,7 @@ def test_redaction_time_is_linear(unit: str) -> None:
         assert len(redact(text + tail)) <= MAX_LOGGED_CHARACTERS
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.sampled_from(sorted(KEYS.values())), st.text(max_size=40))
 def test_known_key_format_is_always_redacted(before: str, key: str, after: str) -> None:
     assert key not in redact(f"{before} {key} {after}")

@@ -318,6 +318,7 @@ def test_word_overlap_is_relative_to_the_longer_text(one: str, other: str, share
     assert word_overlap(one, other) == word_overlap(other, one) == share
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_word_overlap_stays_in_0_to_1(one: str, other: str) -> None:
     assert 0 <= word_overlap(one, other) <= 1

@@ -44,6 +44,7 @@ def test_a_correction_archives_no_unrelated_memory(call_ok: CallOk, name: str, h
     assert [archived(call_ok, fact, f"{LEAVING} {number}") for number, fact in enumerate(wrong)] == [None] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
 def test_a_correction_archives_what_it_says(call_ok: CallOk, name: str) -> None:
     saved = [call_ok("save_memory", db="core", content=fact, category="fact")["id"] for fact in FACTS[name]]

@@ -338,6 +338,7 @@ def test_text_of_then_that_looks_like_an_injection_is_kept_apart(ask: Ask, recal
     assert seen(recall()) == [("paths/a", f"a {TRUCK}")]
 
 
+@pytest.mark.slow
 def test_filters_act_on_what_stood_then(call: Call, ask: Ask, recall: Recall, clock: Clock) -> None:
     for number, by in enumerate(("ann", "bob")):
         call("add_memory", path=f"car/{number}", content=TRUCK, by=by)
@@ -414,6 +415,7 @@ def test_cursor_of_another_time_is_refused(call: Call, ask: Ask, recall: Recall)
     assert call("recall", limit=1, cursor=cursor).fault == "invalid"
 
 
+@pytest.mark.slow
 def test_answer_keeps_to_its_budget(call: Call, ask: Ask, clock: Clock) -> None:
     for number in range(20):
         ask("add_memory", path=f"m{number}", content=f"{TRUCK} {number}")

@@ -209,6 +209,7 @@ def test_output_never_exceeds_its_budget_and_content_never_closes_the_fence(
         assert not fence.without_fenced(f"before\n{found.text}after").replace("before\n", "").strip("\n").endswith("]")
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 @given(texts=st.lists(TEXTS.filter(str.strip), min_size=1, max_size=3))
 def test_any_stored_text_stays_inside_the_fence(call: Call, primed: Any, texts: list[str]) -> None:

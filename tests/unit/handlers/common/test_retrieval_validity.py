@@ -131,6 +131,7 @@ def test_smart_save_memory_sets_the_end(ask: Ask) -> None:
     assert saved["memory"]["valid_until"] == "2025-12-31T23:59:59.999Z"
 
 
+@pytest.mark.slow
 def test_no_search_tool_of_any_dialect_answers_an_expired_memory(
     kernel: Kernel, ask: Ask, call: Call, clock: Clock
 ) -> None:

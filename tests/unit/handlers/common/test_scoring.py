@@ -71,6 +71,7 @@ def test_match_at_the_start_ranks_before_one_at_the_end(recall: Recall, put: Cal
     assert keys(recall(query="splicing ropes")) == [f"{about} {rest}", f"{rest} {about}"]
 
 
+@pytest.mark.slow
 def test_word_common_in_a_scope_weighs_little_there(recall: Recall, put: Callable[..., None]) -> None:
     put([f"Number {number} of an unrelated kind altogether" for number in range(500)], scope="others")
     put([f"Swimming number {number} in pools of another kind" for number in range(500)], scope="others")

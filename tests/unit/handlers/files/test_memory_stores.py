@@ -165,6 +165,7 @@ def test_the_store_of_the_tool_is_one_of_them(rest: RestClient, call: Call) -> N
     assert call("memory", command="create", path="/memories/x", file_text="").fault is None
 
 
+@pytest.mark.slow
 def test_deleted_store_leaves_nothing_but_history_and_can_be_undone(
     rest: RestClient, store: str, kernel: Kernel, call: Call
 ) -> None:

@@ -104,6 +104,7 @@ def test_renamed_file_does_not_come_back_below_a_file(call: Call, rest: RestClie
     assert paths(rest) == ["/d", "/y"]
 
 
+@pytest.mark.slow
 def test_nothing_comes_back_into_a_store_archived_since(
     rest: RestClient, store: str, kernel: Kernel, clock: Clock
 ) -> None:

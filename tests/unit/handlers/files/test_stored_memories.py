@@ -82,6 +82,7 @@ def test_every_other_path_is_a_name(rest: RestClient, store: str, path: str) -> 
     assert create(rest, store, path)["path"] == path
 
 
+@pytest.mark.slow
 def test_content_is_limited_in_bytes(rest: RestClient, store: str, kernel: Kernel) -> None:
     made = create(rest, store, "/a", "é" * (MOST // 2))
     assert made["content_size_bytes"] == MOST
@@ -184,6 +185,7 @@ def test_memory_is_not_in_another_store(rest: RestClient, store: str) -> None:
     assert rest("GET", f"{store}/memories/{made['id']}")["id"] == made["id"]
 
 
+@pytest.mark.slow
 def test_page_of_whole_memories_has_at_most_twenty(rest: RestClient, store: str) -> None:
     for number in range(22):
         create(rest, store, f"/{number:02}", str(number))
@@ -265,6 +267,7 @@ def test_recall_leaves_out_a_memory_in_quarantine(rest: RestClient, store: str, 
     assert json.loads(call("recall", query="previous instructions").structured or b"")["memories"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "body"),
     [("POST", {"content": "new"}), ("POST", {"path": "/n"}), ("DELETE", None)],

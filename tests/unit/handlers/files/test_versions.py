@@ -139,6 +139,7 @@ def test_version_is_not_in_another_store(rest: RestClient, store: str, end: str)
     assert rest("POST" if end else "GET", path)[0] == 404
 
 
+@pytest.mark.slow
 def test_pages_of_whole_versions_have_at_most_twenty(rest: RestClient, store: str) -> None:
     made = rest("POST", f"{store}/memories", {"path": "/a", "content": "0"})
     for number in range(1, 23):

@@ -120,6 +120,7 @@ def test_every_form_that_people_have_is_known_and_read(run: Run, theirs: Path, f
     assert exported(run, theirs.parent) == GOOD
 
 
+@pytest.mark.slow
 def test_a_folder_of_databases_of_a_fork_is_known_and_read(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_packed_file_that_is_cut_off_is_refused(run: Run, tmp_path: Path) -> N
         run("import", "server-memory", packed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told", "is_damage"),
     [
@@ -259,6 +261,7 @@ def test_a_file_of_nothing_else_is_refused(run: Run, theirs: Path, text: str, me
     assert exported(run, theirs.parent) == ""
 
 
+@pytest.mark.slow
 def test_an_export_leaves_what_is_there(run: Run, theirs: Path) -> None:
     run("import", "server-memory", theirs)
     with pytest.raises(Fault, match="is there already"):

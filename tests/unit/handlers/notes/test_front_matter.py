@@ -201,6 +201,7 @@ def test_any_file_parses_and_rewrite_keeps_every_line(text: str) -> None:
     assert [entry.lines for entry in again.entries or ()] == [entry.lines for entry in page.entries or ()]
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=40))
 def test_written_text_is_read_back_by_us_and_pyyaml(text: str) -> None:
     line = yaml_block([("title", text)]).rstrip("\n")

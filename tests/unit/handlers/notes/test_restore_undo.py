@@ -175,6 +175,7 @@ def test_an_undo_whose_files_cannot_be_written_changes_nothing_and_can_be_tried_
     assert [note.read_text() for note in notes] == [BY_HAND] * 3
 
 
+@pytest.mark.slow
 def test_forgetting_more_than_undo_data_may_hold_can_be_undone(
     kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

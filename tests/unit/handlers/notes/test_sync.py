@@ -248,6 +248,7 @@ def test_doubtful_files_are_settled_once_there_are_many(
     assert doubtful() == 0
 
 
+@pytest.mark.slow
 def test_sync_drops_files_of_removed_projects(
     config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
 ) -> None:

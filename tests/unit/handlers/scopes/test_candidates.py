@@ -108,6 +108,7 @@ def test_words_match_in_any_order_and_form(add: Add, found: Callable[..., list[s
     assert found(search="because", **by_words) == ["beta"]
 
 
+@pytest.mark.slow
 def test_parts_of_words_match_without_word_hits(add: Add, found: Callable[..., list[str]]) -> None:
     add("tool", "git_commit", "Commit what is staged")
     add("knowledge", "Größe", "ÄNDERUNGEN vorbehalten")

@@ -163,6 +163,7 @@ def test_a_filtered_export_holds_its_custom_tags(do: Do, filled: dict[str, str])
     assert [tag["name"] for tag in exported(do, types=["tools"], scopeType="global")["tags"]] == ["Pythonic"]
 
 
+@pytest.mark.slow
 def test_every_outgoing_relation_is_exported(do: Do) -> None:
     source = add(do, "tool", "source")
     targets = [add(do, "tool", f"target {number}") for number in range(30)]

@@ -167,6 +167,7 @@ def test_an_empty_import_succeeds(unchanged: Call) -> None:
         assert answer == {"success": True, **NOTHING, "errors": [], "details": DETAILS}
 
 
+@pytest.mark.slow
 def test_the_import_command_reads_export_files(
     do: Do, second_store: Store, tmp_path: Path, config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -251,6 +251,7 @@ GHOST = (
 LEFT = "Left out, since there is nothing like them here: permissions."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("release", "counts", "remarks"),
     [
@@ -472,6 +473,7 @@ def test_tags_relations_conflicts_and_locks_are_imported(make: Make, bring: Brin
     ]
 
 
+@pytest.mark.slow
 def test_existing_rows_stay_and_a_released_lock_is_not_imported_again(
     make: Make, bring: Bring, do: Do, clock: Clock
 ) -> None:
@@ -488,6 +490,7 @@ def test_existing_rows_stay_and_a_released_lock_is_not_imported_again(
     assert len(do("memory_tool", "list", scopeType="global")["tools"]) == 3
 
 
+@pytest.mark.slow
 def test_a_duplicate_name_is_taken_until_its_last_entry_is_deactivated(
     make: Make, bring: Bring, do: Do, unchanged: Call
 ) -> None:
@@ -522,6 +525,7 @@ def test_a_lock_that_no_agent_could_release_is_left_out(
     assert "4 file locks were left out: no agent could release them by their path and holder." in remarks
 
 
+@pytest.mark.slow
 def test_deactivation_is_imported_unless_the_entry_was_changed_here(
     make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
 ) -> None:
@@ -543,6 +547,7 @@ def test_deactivation_is_imported_unless_the_entry_was_changed_here(
     assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
+@pytest.mark.slow
 def test_new_versions_are_imported_unless_the_entry_was_changed_here(
     make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
 ) -> None:
@@ -564,6 +569,7 @@ def test_new_versions_are_imported_unless_the_entry_was_changed_here(
     assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
+@pytest.mark.slow
 def test_imported_data_survives_export_and_import(
     make: Make, bring: Bring, do: Do, second_store: Any, clock: Clock
 ) -> None:
@@ -577,6 +583,7 @@ def test_imported_data_survives_export_and_import(
     assert exported(second_store.do) == document
 
 
+@pytest.mark.slow
 def test_values_outside_the_tool_limits_survive_import_and_export(
     make: Make, bring: Bring, do: Do, second_store: Any, clock: Clock
 ) -> None:

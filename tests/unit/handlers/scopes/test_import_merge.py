@@ -56,6 +56,7 @@ def filled(do: Do, scope_ids: ScopeIds, clock: Clock) -> dict[str, str]:
 ENDS = ("sourceType", "sourceId", "targetType", "targetId")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["json", "yaml"])
 def test_an_import_into_an_empty_store_exports_the_same_document(
     do: Do, second_store: Store, filled: dict[str, str], clock: Clock, shape: str
@@ -104,6 +105,7 @@ def test_importing_twice_changes_nothing(
     assert sound(kernel)
 
 
+@pytest.mark.slow
 def test_strategy_error_imports_everything_or_nothing(do: Do, second_store: Store, filled: dict[str, str]) -> None:
     document = exported(do)
     second_store.do("memory_tool", "add", scopeType="global", name="t")
@@ -255,6 +257,7 @@ def test_scope_mapping_within_a_store_makes_copies(do: Do, scope_ids: ScopeIds) 
     assert {first["id"], first["currentVersionId"]} & {second["id"], second["currentVersionId"]} == set()
 
 
+@pytest.mark.slow
 def test_generate_new_ids_updates_relations(do: Do, second_store: Store, filled: dict[str, str]) -> None:
     document = exported(do)
 
@@ -275,6 +278,7 @@ def test_generate_new_ids_updates_relations(do: Do, second_store: Store, filled:
     assert outcome_counts(bring(second_store.do, document, generateNewIds=True)) == (0, 0, 5)
 
 
+@pytest.mark.slow
 def test_activity_is_taken_from_the_document(do: Do, kernel: Kernel, filled: dict[str, str]) -> None:
     before = exported(do)
     do("memory_tool", "deactivate", id=filled["t"])

@@ -278,6 +278,7 @@ def test_total_count_covers_every_kind_and_scope(
     assert len(search(search=text, **inside("session", scope_ids.session), limit=53)["results"]) == 53
 
 
+@pytest.mark.slow
 def test_context_returns_the_best_of_each_kind(clock: Clock, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     for number in range(45):
         add("tool", f"tool {number}")
@@ -420,6 +421,7 @@ def test_null_equals_an_omitted_argument(add: Add, search: Callable[..., Any]) -
     assert search(search="cords", **dict.fromkeys(names)) == search(search="cords")
 
 
+@pytest.mark.slow
 def test_parts_of_words_match_only_filtered_entries_and_only_without_word_hits(
     do: Do, add: Add, found: Callable[..., list[str]]
 ) -> None:

@@ -64,6 +64,7 @@ def test_purge_session_deletes_what_it_alone_supports(graph: Ask, clock: Clock) 
     assert [node["name"] for node in graph("get_context_graph", query="parse_config")["entities"]] == ["Deploy"]
 
 
+@pytest.mark.slow
 def test_stated_rows_outlive_memories(graph: Ask) -> None:
     graph("remember", content="plain text", session_id="a")
     graph("upsert_entity", name="Kept")
@@ -83,6 +84,7 @@ def test_purge_all_empties_the_graph_index(tmp_path: Path, clock: Clock) -> None
         assert everything(kernel)["doc"] == []
 
 
+@pytest.mark.slow
 def test_purge_all_empties_the_graph(graph: Ask, clock: Clock) -> None:
     fill(graph, clock)
     assert graph("maintenance", action="purge_all", confirm=True) == {"status": "ok", "deleted": 2}

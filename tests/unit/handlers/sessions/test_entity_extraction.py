@@ -66,6 +66,7 @@ def test_without_grammars_regular_expressions_still_run() -> None:
     assert {entity.source for entity in extract_mentions("def f():\n  go_on()")} == {"regex"}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=400))
 def test_any_text_is_processed_without_error(text: str) -> None:
     assert all(0 < len(entity.name) <= MAX_NAME_LENGTH for entity in extract_mentions(text))
