@@ -38,6 +38,8 @@ _GROUP_BYTES = 32 * 1024  # of the calls of a group that is more than one: some 
 _CALL_BYTES = 256  # a call costs as much as so many bytes of it
 _MOST_CHARGED = 100  # milliseconds of a turn: so a caller waits for a hundred turns of others at most
 _LATELY_SECONDS = 0.25
+_CROWD = 100  # of the dear calls of a caller that wait: its cheap calls wait their turn beside them
+_LEAD_SECONDS = 0.25
 _MOST_IDLE = 1000  # idle callers whose time is kept
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
@@ -113,7 +115,8 @@ class CallQueue:
     time of the caller that is served: idle time is not saved up.
     `run` gets up to `group` jobs. Up to `at_once` groups run beside each other, and up to `each()` of a caller. A job
     whose caller has gone is dropped, and one that has waited too long is answered with Fault("busy"); work that
-    nobody waits for is refused while another job has.
+    nobody waits for is refused while another job has. While a crowd of its caller waits in the `dearer` queue, a job is
+    begun in the order of arrival beside it: in a closed loop nearly all callers would wait there for seconds else.
     """
 
     def __init__(
@@ -125,6 +128,7 @@ class CallQueue:
         at_once: int = 1,
         each: Callable[[], int] | None = None,
         max_wait: float = math.inf,
+        dearer: "CallQueue | None" = None,
     ) -> None:
         self.waiting = 0  # the number of jobs that wait
         self.taken = 0  # the jobs that no longer wait, and how many seconds they have
@@ -135,6 +139,10 @@ class CallQueue:
         self._at_once = at_once
         self._each = each or (lambda: at_once)
         self._max_wait = max_wait
+        self._dearer = dearer
+        self._cheaper: CallQueue | None = None
+        if dearer is not None:
+            dearer._cheaper = self
         self._lines: dict[str, deque[Job]] = {}  # of each caller; of callers with equal time the first is next
         self._had: dict[str, int] = {}  # milliseconds, by caller
         self._turn = 0  # the time, in milliseconds, of the caller whose turn began last
@@ -264,6 +272,14 @@ class CallQueue:
                 del self._running[caller]
         self._announce()
         self._note_end()
+        if self._cheaper is not None and self._cheaper.waiting:
+            self._cheaper.reconsider()
+
+    def reconsider(self) -> None:
+        """Begins a job that may have waited for the dearer queue; the pool of that holds its lock."""
+        with self._pool.lock:
+            if self._announce():
+                self._pool.wake()
 
     def _charge(self, jobs: Sequence[Job], seconds: float) -> None:
         """Counts the time of a group for its callers, by the bytes of their calls."""
@@ -300,7 +316,16 @@ class CallQueue:
 
     def _free_callers(self) -> Iterator[str]:
         each = self._each()
-        return (caller for caller in self._lines if self._running[caller] < each)
+        return (
+            caller
+            for caller, line in self._lines.items()
+            if self._running[caller] < each and not (self._dearer and self._dearer.has_crowd_before(line[0], caller))
+        )
+
+    def has_crowd_before(self, job: Job, caller: str) -> bool:
+        """Return whether a crowd of the caller waits, its first job for _LEAD_SECONDS longer than that of another queue."""
+        line = self._lines.get(caller, ())  # without the lock of this pool: the first may just be taken
+        return len(line) > _CROWD and job.queued - line[0].queued > _LEAD_SECONDS
 
     def _note_end(self) -> None:
         if self._stopped and not (self.waiting or self._groups):

@@ -281,11 +281,13 @@ class Store:
         self.undo_hours = undo_hours
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self.pools = pools or Pools(readers, database.read_head_start)
-        self._writes = CallQueue(self.pools.writes, self._write, group=group_limit, max_wait=max_wait)
         self._callers = Callers(readers)
         # A caller leaves one reader to the others, and half of them while there are others.
         self._reads = CallQueue(
             self.pools.reads, self._read, at_once=readers + 1, each=self._callers.threads_of_each, max_wait=max_wait
+        )
+        self._writes = CallQueue(
+            self.pools.writes, self._write, group=group_limit, max_wait=max_wait, dearer=self._reads
         )
         self._readers: list[ReadConnection] = []  # that are free
         self._writer: WriteConnection | Fault | None = None

@@ -151,6 +151,23 @@ def test_work_that_nobody_waits_for_is_done_late_and_refused_while_jobs_are_late
     assert held.groups == [[first]]
 
 
+def test_behind_a_crowd_of_its_caller_in_the_dearer_queue_a_job_keeps_the_order_of_arrival(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kernel.store.queue._CROWD", 3)
+    monkeypatch.setattr("kernel.store.queue._LEAD_SECONDS", 0.0)
+    dear, begun = Held(), SimpleQueue[list[Job]]()
+    cheap = CallQueue(ThreadPool("cheap", 1), begun.put, dearer=dear.queue)
+    dear.put("aaaabbb")
+    for name in "abc":
+        cheap.put(job(name))
+    assert actors(begun.get(timeout=TIMEOUT_SECONDS)) + actors(begun.get(timeout=TIMEOUT_SECONDS)) == "bc"
+    assert cheap.waiting == 1
+    dear.release()
+    assert actors(begun.get(timeout=TIMEOUT_SECONDS)) == "a"
+    cheap.stop()
+
+
 def test_queues_of_a_pool_take_turns() -> None:
     held = Held()
     other = CallQueue(held.pool, held.groups.append)
