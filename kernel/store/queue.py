@@ -323,7 +323,7 @@ class CallQueue:
         )
 
     def has_crowd_before(self, job: Job, caller: str) -> bool:
-        """Return whether a crowd of the caller waits, its first job for _LEAD_SECONDS longer than that of another queue."""
+        """Return whether a crowd of the caller waits, the first job of it for longer than that of another queue."""
         line = self._lines.get(caller, ())  # without the lock of this pool: the first may just be taken
         return len(line) > _CROWD and job.queued - line[0].queued > _LEAD_SECONDS
 
