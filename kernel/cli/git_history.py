@@ -22,6 +22,7 @@ _HASH, _HEX = 20, 40  # SHA-1; a repository with longer hashes has no object of 
 _HEADER, _FAN = 8, 1024  # of the index of a pack
 _MOST_BYTES = 1 << 20  # of an object, of a part of an index, and of a log
 _MOST_DELTAS = 64
+_LARGEST_FILE = 1 << 62
 _CHUNK = 4096
 _OFFSET_DELTA, _REF_DELTA = 6, 7
 _NOWHERE = "0" * _HEX
@@ -105,7 +106,7 @@ class Folder:
                     break
                 offset = base
         for delta in reversed(deltas):
-            content = _patched(content, delta)
+            content = _patched(content, delta, self._is_over)
         return content
 
     def _find(self, start: str) -> tuple[str, str, int]:
@@ -152,6 +153,8 @@ class Folder:
         return name, pack, offset
 
     def _open(self, name: str) -> "FileIO":
+        if self._is_over():
+            raise TimeoutError
         return os.fdopen(checkout.open_file(self._common, self._below + name), "rb", buffering=0)
 
 
@@ -185,6 +188,8 @@ def _hash(line: bytes, at: int) -> str:
 
 
 def _read(file: "FileIO", at: int, size: int) -> bytes:
+    if not 0 <= at < _LARGEST_FILE:  # a damaged index or pack
+        raise Unknown
     file.seek(at)
     return file.read(size)
 
@@ -212,15 +217,13 @@ def _entry(tree: bytes, name: bytes) -> str:
     return tree[at : at + _HASH].hex() if at >= len(sign) else ""
 
 
-def _patched(base: bytes, delta: bytes) -> bytes:
-    """Return the text that a difference makes of another: parts of that, and bytes of its own."""
+def _patched(base: bytes, delta: bytes, is_over: "Callable[[], bool]") -> bytes:
+    """Return the text that a difference makes of another: parts of that, and bytes of its own. Raises TimeoutError."""
     parts: list[bytes] = []
-    at, left = 0, _MOST_BYTES
-    for _ in range(2):  # the sizes before and after
-        while delta[at] & 0x80:
-            at += 1
-        at += 1
+    at, left = _after_sizes(delta), _MOST_BYTES
     while at < len(delta) and left >= 0:
+        if len(parts) % 1024 == 1023 and is_over():
+            raise TimeoutError
         order = delta[at]
         at += 1
         if order & 0x80:
@@ -238,3 +241,13 @@ def _patched(base: bytes, delta: bytes) -> bytes:
     if left < 0:
         raise Unknown
     return b"".join(parts)
+
+
+def _after_sizes(delta: bytes) -> int:
+    """Return where the orders of a difference begin, after the sizes of the texts before and after."""
+    at = 0
+    for _ in range(2):
+        while delta[at] & 0x80:
+            at += 1
+        at += 1
+    return at

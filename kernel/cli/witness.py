@@ -31,6 +31,8 @@ _ROOM = 48  # bytes for each mark, which a server leaves in its budget
 _MOST_BYTES = 1 << 20  # of a file that is looked at
 _MOST_INDEX = 64 << 20
 _MOST_CANDIDATES, _MOST_ENTRIES = 32, 256
+_LONGEST_LINE = 400  # that is searched for a symbol: of minified code the rest defines nothing that a person names
+_LONGEST_PATH = 4096  # in an index, as in Linux
 _DIGITS = 16  # of a digest
 _SKETCH_BYTES, _SKETCH_LINES, _LEAST_LINE = 1 << 16, 16, 6
 _ALIKE = 0.25  # of the lines of two files, from which on one counts as the other under a new name
@@ -157,7 +159,7 @@ class Tree:
         content, changed_at = file
         if _blob(content) == blob:
             return digest, "", changed_at
-        new_lines = _digest_of(content, name, line, lines) if name or line else ""
+        new_lines = _digest_of(content, name, line, lines, self._is_over) if name or line else ""
         is_same = bool(lines) and new_lines == lines
         return digest, "" if is_same else GONE if name and not new_lines else CHANGED, changed_at
 
@@ -176,7 +178,7 @@ class Tree:
         if file is None:
             first, slash, _ = path.partition("/")
             return ("", GONE, 0.0) if slash and os.path.isdir(os.path.join(self._root, first)) else None
-        digest = _digest_of_file(file[0], name, line, elsewhere)
+        digest = _digest_of_file(file[0], name, line, elsewhere, self._is_over)
         return (digest, "", file[1]) if digest else None
 
     def _since(
@@ -214,7 +216,8 @@ class Tree:
         blobs = dict.fromkeys(history.blob(commit, path) for commit in commits[: 2 if is_there else 1])
         if not all(blobs):
             raise FileNotFoundError
-        return len(commits), [_digest_of_file(history.content(blob), name, line, elsewhere) for blob in blobs]
+        contents = [history.content(blob) for blob in blobs]
+        return len(commits), [_digest_of_file(content, name, line, elsewhere, self._is_over) for content in contents]
 
     def _git(self) -> "git_history.Folder":
         if self._history is None:
@@ -340,6 +343,8 @@ def _expanded(index: bytes, is_over: "Callable[[], bool]") -> bytes:
             less = ((less + 1) << 7) | (index[start] & 0x7F)
         stop = index.index(b"\0", start + 1)
         path = path[: len(path) - less] + index[start + 1 : stop]
+        if len(path) > _LONGEST_PATH:
+            raise ValueError
         entry = index[at : at + _ENTRY_PATH] + path
         parts += (entry, b"\0" * (8 - len(entry) % 8))
         at = stop + 1
@@ -356,8 +361,8 @@ def _whole(root: str, name: str) -> bytes:
         os.close(descriptor)
 
 
-def _digest_of_file(content: bytes, name: str, line: int, elsewhere: str) -> str:
-    lines = _digest_of(content, name, line, "") if name or line else ""
+def _digest_of_file(content: bytes, name: str, line: int, elsewhere: str, is_over: "Callable[[], bool]") -> str:
+    lines = _digest_of(content, name, line, "", is_over) if name or line else ""
     if (name or line) and not lines:
         return ""
     return ":".join((_blob(content), lines, "".join(_sketch(content)), elsewhere))
@@ -404,25 +409,33 @@ def _alike(before: str, now: "Sequence[str]") -> float:
     return len(lines_of_both.intersection(now, least)) / max(1, len(least))
 
 
-def _digest_of(content: bytes, name: str, line: int, before: str) -> str:
+def _digest_of(content: bytes, name: str, line: int, before: str, is_over: "Callable[[], bool]") -> str:
     """Return the digest of the lines of a symbol, or of a line, which counts as the same at another place; empty if
-    there are none.
+    there are none. Raises TimeoutError.
     """
     lines = content.decode("utf-8", "replace").splitlines()
     if not name:
         here = _digest(lines[line - 1 : line])
-        if here != before and before and any(_digest([path_there]) == before for path_there in lines):
-            return before
-        return here
+        return before if here != before and before and _holds(lines, before, is_over) else here
     if name.isdigit():
         return _digest([text for text in lines if name in text])
     start, end = 0, len(lines)
     for part in name.split("."):
-        block = _block(lines, part, start, end) or _block(lines, part, 0, len(lines))
+        block = _block(lines, part, start, end, is_over) or _block(lines, part, 0, len(lines), is_over)
         if block is None:
             return ""
         start, end = block
     return _digest(lines[start:end])
+
+
+def _holds(lines: "Sequence[str]", digest: str, is_over: "Callable[[], bool]") -> bool:
+    """Return whether a line has this digest. Raises TimeoutError."""
+    for number, line in enumerate(lines):
+        if number % 256 == 0 and is_over():
+            raise TimeoutError
+        if _digest([line]) == digest:
+            return True
+    return False
 
 
 def _digest(lines: "Sequence[str]") -> str:
@@ -437,11 +450,18 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _block(lines: "Sequence[str]", name: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the range of the lines that define a symbol: the likeliest of those that name it."""
+def _block(
+    lines: "Sequence[str]", name: str, start: int, end: int, is_over: "Callable[[], bool]"
+) -> tuple[int, int] | None:
+    """Return the range of the lines that define a symbol: the likeliest of those that name it. Raises TimeoutError."""
     best, best_at = 0, -1
     for at in range(start, end):
-        rank = max((_rank(lines[at], place, name) for place in _words(lines[at], name)), default=0)
+        if name not in lines[at]:
+            continue
+        if is_over():
+            raise TimeoutError
+        line = lines[at][:_LONGEST_LINE]
+        rank = max((_rank(line, place, name) for place in _words(line, name)), default=0)
         if rank > best:
             best, best_at = rank, at
     if not best:
