@@ -119,8 +119,11 @@ _RELATIONS = (
 
 
 class _Asked(NamedTuple):
-    """A question: the stems of its subjects, its text in words, its values, and whether a word says its relation."""
+    """A question: the stems of its subjects, those that a hit may have, its text in words, its values, and whether a
+    word says its relation.
+    """
 
+    every: set[str]
     subjects: set[str]
     text: str
     values: index.NamedValues | None
@@ -170,8 +173,10 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     subjects = {stem for stem, word in _content_words(tx, question).items() if word not in _RELATIONS}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
+    lowered = [text.lower() for text in texts]
+    held = {stem for stem in subjects if any(_may_hold(text, stem) for text in lowered)}
     is_for = partial(index.has_word_like, tx, question)
-    asked = _Asked(subjects, _in_words(question), index.named_values(question), is_for)
+    asked = _Asked(subjects, held, _in_words(question), index.named_values(question), is_for)
     statements = [_statement(tx, item, text, asked) for item, text in zip(sequence, texts, strict=False)]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
@@ -180,7 +185,10 @@ def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None
     every = [statement for statement in statements if statement is not None]
     allow = partial(_allow, every, {})
     replaces = partial(_replaces, max(len(statement.subjects) for statement in every))
-    for rule in (replaces, _is_asked_bare):
+    # Where much is said of a thing, a word of the question that no hit has may name the part.
+    has_all = frozenset[str]().union(*(statement.subjects for statement in every)) == every[0].asked.every
+    is_clear = has_all or len(every) <= _VERSIONS + 1
+    for rule in (replaces, _is_asked_bare) if is_clear else (replaces,):
         for at, better in enumerate(statements):
             if better is None:
                 continue
@@ -277,7 +285,11 @@ def _may_be_about(text: str, subjects: set[str]) -> bool:
     if not text.isascii():
         return True
     words = text.lower()
-    return 2 * sum([not stem.isascii() or (stem[:-_ENDING] or stem[:1]) in words for stem in subjects]) >= len(subjects)
+    return 2 * sum([_may_hold(words, stem) for stem in subjects]) >= len(subjects)
+
+
+def _may_hold(lowered: str, stem: str) -> bool:
+    return not stem.isascii() or not lowered.isascii() or (stem[:-_ENDING] or stem[:1]) in lowered
 
 
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
@@ -287,11 +299,21 @@ def _is_about_same(newer: _Statement, older: _Statement) -> bool:
     if not (older.subjects <= newer.subjects or is_switched or _is_opposed(newer, older)):
         return _is_moved(newer, older) and not _names_another(newer, older)
     common, least = older.words & newer.words, min(len(older.words), len(newer.words))
-    share = 2 * (len(common) + _is_changed(newer, older)) >= least
+    further = _has_long_name(newer, older)
+    share = 2 * (len(common) - further + _is_changed(newer, older)) >= least - further
     if len(common) == 1 < least and (_is_topic_of_value(newer, older) or _is_topic_of_value(older, newer)):
         share = _is_turned(newer, older)
     is_same = share or is_switched or index.begins_alike(newer.text, older.text)
     return is_same and not _names_another(newer, older)
+
+
+def _has_long_name(newer: _Statement, older: _Statement) -> bool:
+    """Return whether both have a name of two words with a subject, as the billing API: else all that is said of such a
+    thing would be alike.
+    """
+    pairs = {*pairwise(newer.sequence)} & {*pairwise(older.sequence)}
+    others = ({*pair} - newer.subjects for pair in pairs if not newer.subjects.isdisjoint(pair))
+    return any(_RELATIONS.isdisjoint(newer.forms[stem] for stem in stems) for stems in others)
 
 
 def _is_switched(newer: _Statement, older: _Statement) -> bool:
@@ -444,7 +466,47 @@ def _names_another(newer: _Statement, older: _Statement) -> bool:
         return True
     if first[0] != last[0] and (_is_qualified(first) or _is_qualified(last)):
         return True
+    if any(_is_of_another(newer, older, *pair) for _, *pair in _mentions(newer, older)):
+        return True
     return _is_about_part(newer, older) or any(_is_opposite(*pair) for _, *pair in _mentions(newer, older))
+
+
+def _is_of_another(newer: _Statement, older: _Statement, first: _Mention, last: _Mention) -> bool:
+    """Return whether a subject has another noun before or behind "of", or none: "strings of the guitar", "neck of the
+    guitar", "the guitar", or "the price of tea" and "the price of jam".
+    """
+    before = _noun_of(newer, first), _noun_of(older, last)
+    behind = _complement(newer, first), _complement(older, last)
+    if behind[0] != behind[1] and all(behind) and _are_own(newer, older, *behind):
+        return True
+    return None not in before and before[0] != before[1] and _are_own(newer, older, before[0], before[1])
+
+
+def _are_own(newer: _Statement, older: _Statement, first: str | None, last: str | None) -> bool:
+    """Return whether two nouns, each of them if there is one, are of one statement alone."""
+    return (not first or _is_own_noun(newer, older, first)) and (not last or _is_own_noun(older, newer, last))
+
+
+def _noun_of(statement: _Statement, mention: _Mention) -> str | None:
+    """Return the noun before "of" and a subject; empty if the subject begins the statement, None otherwise."""
+    before = mention.before
+    if _DETERMINERS.issuperset(before):
+        return ""
+    is_determined = before[0] in _DETERMINERS
+    content = {*statement.forms.values()}
+    nouns = [*takewhile(content.__contains__, before[is_determined:])]
+    between = before[is_determined + len(nouns) :]
+    if not nouns or not content.isdisjoint(between) or (between[:1] != ["of"] and not (is_determined and between)):
+        return None
+    return nouns[-1]
+
+
+def _complement(statement: _Statement, mention: _Mention) -> str:
+    """Return the first word of content behind a subject and "of"; empty if there is none."""
+    if mention.following != "of":
+        return ""
+    content = {*statement.forms.values()}
+    return next((word for word in mention.after if word in content), "")
 
 
 def _is_about_part(newer: _Statement, older: _Statement) -> bool:
@@ -504,12 +566,8 @@ def _is_modified(newer: _Statement, older: _Statement, mention: _Mention, bare: 
 
 def _is_of(newer: _Statement, older: _Statement, mention: _Mention, bare: _Mention) -> bool:
     """Return whether the subject that begins the older statement follows a noun, as in "The neck of the guitar"."""
-    if not _DETERMINERS.issuperset(bare.before) or mention.before[:1] == [] or mention.before[0] not in _DETERMINERS:
-        return False
-    content = {*newer.forms.values()}
-    nouns = [*takewhile(content.__contains__, mention.before[1:])]
-    between = mention.before[len(nouns) + 1 :]
-    return bool(nouns and between) and content.isdisjoint(between) and _is_own_noun(newer, older, nouns[-1])
+    noun = _noun_of(newer, mention)
+    return bool(noun) and _noun_of(older, bare) == "" and _is_own_noun(newer, older, noun)
 
 
 def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _Mention, bare: _Mention) -> bool:

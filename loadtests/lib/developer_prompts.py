@@ -9,13 +9,13 @@ import random
 from typing import NamedTuple
 
 SEED = 20261123
-_SERVICES = """billing API|invoice worker|login page|search index|image resizer|mail gateway|report builder|chat bot|
+SERVICES = """billing API|invoice worker|login page|search index|image resizer|mail gateway|report builder|chat bot|
 price feed|audit log|user directory|payment bridge|stock sync|video encoder|feature store|notification hub|map tiles|
 survey form|coupon engine|parcel tracker""".replace("\n", "").split("|")
 _PEOPLE = "Mia Jonas Aylin Tom Chidi Lena Pavel Noor Sven Ines".split()
 
 
-class _Attribute(NamedTuple):
+class Attribute(NamedTuple):
     """What can be known of a service: a fact, prompts that ask for it, and values."""
 
     fact: str
@@ -23,13 +23,13 @@ class _Attribute(NamedTuple):
     values: tuple[str, ...]
 
 
-_ATTRIBUTES = (
-    _Attribute(
+ATTRIBUTES = (
+    Attribute(
         "The {service} listens on port {value}.",
         ("On which port does the {service} run?", "I can't reach the {service} locally, what port is it on?"),
         tuple(str(8100 + 7 * number) for number in range(10)),
     ),
-    _Attribute(
+    Attribute(
         "{value} owns the {service} and reviews every change to it.",
         (
             "Who should review my change to the {service}?",
@@ -37,7 +37,7 @@ _ATTRIBUTES = (
         ),
         tuple(_PEOPLE),
     ),
-    _Attribute(
+    Attribute(
         "The {service} is deployed on {value}, never before a weekend.",
         (
             "When can I ship the new version of the {service}?",
@@ -45,7 +45,7 @@ _ATTRIBUTES = (
         ),
         ("Mondays", "Tuesdays", "Wednesdays", "Thursdays"),
     ),
-    _Attribute(
+    Attribute(
         "The {service} keeps its data in {value}; we decided against a second database.",
         (
             "Which database does the {service} use?",
@@ -53,32 +53,32 @@ _ATTRIBUTES = (
         ),
         ("PostgreSQL 17", "SQLite", "MariaDB", "DuckDB", "Redis with append-only files"),
     ),
-    _Attribute(
+    Attribute(
         "Calls of the {service} time out after {value} seconds, because its clients wait no longer.",
         ("What timeout did we agree on for the {service}?", "How long may a request to the {service} take?"),
         ("3", "5", "8", "12", "20", "45"),
     ),
-    _Attribute(
+    Attribute(
         "The tests of the {service} are run with `{value}`.",
         ("How do I run the tests of the {service}?", "Run the test suite for the {service} and fix what fails."),
         ("make check", "tox -e unit", "npm run verify", "just test", "cargo nextest run", "go test ./..."),
     ),
-    _Attribute(
+    Attribute(
         "The {service} runs in the region {value} for legal reasons.",
         ("In which region is the {service} hosted?", "Where does the {service} run? I need the region for Terraform."),
         ("eu-central-1", "eu-north-1", "us-east-2", "ap-southeast-1", "ca-central-1"),
     ),
-    _Attribute(
+    Attribute(
         "The {service} retries a failed call {value} times and then gives up.",
         ("How often does the {service} retry?", "What is the retry limit of the {service}?"),
         ("2", "3", "4", "6", "9"),
     ),
-    _Attribute(
+    Attribute(
         "Logs of the {service} are written to {value}.",
         ("Where do I find the logs of the {service}?", "Look at the log file of the {service} and tell me what broke."),
         ("/var/log/quay.log", "/srv/logs/app.jsonl", "the bucket ops-logs", "journald", "/data/trace.log"),
     ),
-    _Attribute(
+    Attribute(
         "Secrets of the {service} come from {value}; nothing is in the environment.",
         (
             "How does the {service} get its secrets?",
@@ -86,12 +86,12 @@ _ATTRIBUTES = (
         ),
         ("Vault", "SOPS files", "the parameter store", "sealed secrets", "1Password Connect"),
     ),
-    _Attribute(
+    Attribute(
         "The cache of the {service} lives for {value}.",
         ("What is the cache lifetime of the {service}?", "How long does the {service} cache its answers?"),
         ("30 seconds", "5 minutes", "an hour", "a day", "10 minutes"),
     ),
-    _Attribute(
+    Attribute(
         "Feature flags of the {service} begin with {value}.",
         (
             "How do we name feature flags in the {service}?",
@@ -99,17 +99,17 @@ _ATTRIBUTES = (
         ),
         ("ff_", "exp-", "toggle.", "lab_", "beta/"),
     ),
-    _Attribute(
+    Attribute(
         "The {service} authenticates its callers with {value}.",
         ("How does the {service} authenticate callers?", "What kind of authentication does the {service} expect?"),
         ("mutual TLS", "signed JWTs", "API keys in a header", "OAuth client credentials", "HMAC signatures"),
     ),
-    _Attribute(
+    Attribute(
         "Backups of the {service} are made at {value} and kept for 30 days.",
         ("When is the {service} backed up?", "At what time does the backup of the {service} run?"),
         ("02:15", "03:40", "04:05", "23:30", "01:10"),
     ),
-    _Attribute(
+    Attribute(
         "The {service} allows {value} requests a minute for each customer.",
         (
             "What is the rate limit of the {service}?",
@@ -117,7 +117,7 @@ _ATTRIBUTES = (
         ),
         ("60", "120", "300", "900", "1500"),
     ),
-    _Attribute(
+    Attribute(
         "The {service} is written in {value}.",
         (
             "Which language is the {service} written in?",
@@ -125,22 +125,22 @@ _ATTRIBUTES = (
         ),
         ("Rust", "Go", "Python 3.13", "Kotlin", "TypeScript", "Elixir"),
     ),
-    _Attribute(
+    Attribute(
         "Dates in the {service} are stored as {value}.",
         ("In what format does the {service} store dates?", "How are timestamps saved in the {service}?"),
         ("epoch milliseconds", "ISO 8601 in UTC", "RFC 2822 text", "Julian days"),
     ),
-    _Attribute(
+    Attribute(
         "Branches of the {service} are called {value}.",
         ("How should I name my branch for the {service}?", "Create a branch in the {service} by our naming rules."),
         ("fix/TICKET", "NAME/topic", "TICKET-topic", "wip/DATE"),
     ),
-    _Attribute(
+    Attribute(
         "The {service} publishes its events to {value}.",
         ("Which queue does the {service} publish to?", "Where do the events of the {service} go?"),
         ("NATS", "Kafka topic core", "RabbitMQ", "an SNS topic", "Redis streams"),
     ),
-    _Attribute(
+    Attribute(
         "Errors of the {service} are reported to {value}.",
         ("Where are errors of the {service} reported?", "Which error tracker do we use for the {service}?"),
         ("Sentry", "GlitchTip", "Rollbar", "the ops channel", "Honeybadger"),
@@ -198,7 +198,7 @@ class Replay(NamedTuple):
 def make(seed: int = SEED) -> Replay:
     """The thousand prompts, in random order, and 200 facts beside 100 notes on what no prompt asks for."""
     chance = random.Random(seed)
-    pairs = [(service, attribute) for service in _SERVICES for attribute in _ATTRIBUTES]
+    pairs = [(service, attribute) for service in SERVICES for attribute in ATTRIBUTES]
     chance.shuffle(pairs)
     memories: dict[str, str] = {}
     prompts: list[Prompt] = []

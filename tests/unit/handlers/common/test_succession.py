@@ -179,3 +179,32 @@ def test_statements_alike_each_other_are_a_list(call: Call, ask: Ask) -> None:
         assert call("add_memory", path=f"other/{number}", content=f"Nina keeps {pet}.").fault is None
     hits = ask("Nina keeps a goat.", "Nina keeps a llama.", "what does Nina keep?")
     assert [hit for hit in hits if "older_version_of" in hit] == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "which language is the ferry planner written in?",
+        "wich lnguage is the ferry planner writen in?",
+        "ferry planner",
+    ],
+)
+def test_of_many_facts_of_a_thing_with_a_long_name_only_those_of_a_relation_are_versions(
+    call: Call, ask: Ask, question: str
+) -> None:
+    for number, content in enumerate(
+        (
+            "Logs of the ferry planner are written to /srv/logs/planner.",
+            "The ferry planner listens on port 8114.",
+            "Branches of the ferry planner are called TICKET-topic.",
+            "The ferry planner retries a failed call 4 times.",
+            "Mia owns the ferry planner and reviews every change to it.",
+        )
+    ):
+        assert call("add_memory", path=f"other/{number}", content=content).fault is None
+    hits = ask("The ferry planner is written in Kotlin.", "The ferry planner is written in Elixir.", question)
+    ids = [hit["id"] for hit in hits]
+    assert ids.index("paths/newer") < ids.index("paths/older")
+    assert {hit["id"]: hit["older_version_of"] for hit in hits if "older_version_of" in hit} == {
+        "paths/older": "paths/newer"
+    }
