@@ -132,7 +132,7 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
 
 
 def insert_new(tx: Tx, db: str, rows: Sequence[Row]) -> list[Row]:
-    """Inserts rows of one kind without history and index; return those with an id, and with one that was free."""
+    """Inserts rows of one kind without history and index; return those with an id, and with an id that was free."""
     rows = [row for row in rows if row.id]
     if not rows:
         return []

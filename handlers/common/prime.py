@@ -90,7 +90,7 @@ def primed(tx: Tx, request: Prime, left_out: Collection[Part] = ()) -> Primed:
 
 
 def marked(tx: Tx, lines: Sequence[_Line], mark: str) -> Sequence[_Line]:
-    """Return lines with the marks of the places that their memories name, if the client has sent one."""
+    """Return lines with the marks of the places that their memories name, if the client has sent a mark."""
     if not mark:
         return lines
     marks = witness.marks(tx, [line.document for line in lines if line.document], mark)

@@ -483,7 +483,7 @@ def _is_of_another(newer: _Statement, older: _Statement, first: _Mention, last: 
 
 
 def _are_own(newer: _Statement, older: _Statement, first: str | None, last: str | None) -> bool:
-    """Return whether two nouns, each of them if there is one, are of one statement alone."""
+    """Return whether the nouns that are not empty are of a single statement."""
     return (not first or _is_own_noun(newer, older, first)) and (not last or _is_own_noun(older, newer, last))
 
 

@@ -106,7 +106,7 @@ def _words(about: str) -> list[str]:
 
 
 def _about(asked: str, texts: Sequence[str]) -> Callable[[_Hit], bool]:
-    """Return the test for a hit: an address or a code is another thing than one that is like it, and so is a name."""
+    """Return the test for a hit: an address or a code differs from others that are like it, and so does a name."""
     identifiers = [_parts(word) for word in asked.split() if _is_identifier(word)]
     words = [word for word in asked.split() if not _is_identifier(word)]
     names = [word for word in words if word[0].isupper()]

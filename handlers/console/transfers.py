@@ -36,7 +36,7 @@ _TOO_LARGE = "The export has {size:,} MB, more than a page hands out: `quipu exp
 
 
 class New(Struct):
-    """The form for a memory: the dialects that can add one."""
+    """The form for a memory: the dialects that can add it."""
 
     dialects: list[str]
 

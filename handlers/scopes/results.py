@@ -147,7 +147,7 @@ class Conflict(Struct, rename="camel"):
 class Answer(Struct, rename="camel"):
     """Result of a tool that changes or shows one thing, under the name of its kind.
 
-    If `existed`, the name was taken and the tag is the one that has it.
+    If `existed`, the name was taken and the tag is that which has it.
     """
 
     success: bool | UnsetType = UNSET
