@@ -245,8 +245,8 @@ def _words(text: str) -> set[str]:
 
 
 def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits within the limit, those about others within a lower limit, and those that name another thing of the
-    same subject, which may be far by meaning.
+    """Return the hits within the limit, those about others within a lower limit, and those that name another thing of
+    the same subject, which may be far by meaning.
     """
     limit: float = setting(tx, base.DUPLICATE_DISTANCE)
     hits_by_id = {hit.id: hit for hit in hits if hit.distance is not None}
