@@ -3,8 +3,9 @@
 Eight facts of each of twelve services and of twelve people, half of them told again with another value, are stored over
 HTTP. Each is asked for as people ask, also with letters left out, and each thing by its name. Printed are the shares of
 the questions with the newer value before the older, with the fact that is asked for first, and with a fact that is said
-to be an older version of another one. The facts of services were in sight while the rules were chosen, those of people
-were made after them.
+to be an older version of another one; then those with a strong first hit, if the fact is stored, and of questions for
+facts that no thing of the store has of its own. The facts of services were in sight while the rules were chosen, those of
+people were made after them.
 """
 
 import random
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernel.search.fusion import STRONG
 from loadtests.lib.developer_prompts import ATTRIBUTES, SERVICES, Attribute
 from loadtests.lib.servers import quipu, table
 from loadtests.quality.mcp_client import Caller
@@ -56,9 +58,8 @@ def main() -> None:
         "first names": (_PEOPLE, firsts),
     }
     rows = [(name, *_judged(*chosen)) for name, chosen in sets.items()]
-    table(
-        "many facts of a thing", ("set", "questions", "told twice", "newer first", "asked first", "wrong version"), rows
-    )
+    shares = ("newer first", "asked first", "wrong version", "strong", "strong, not stored")
+    table("many facts of a thing", ("set", "questions", "told twice", *shares), rows)
 
 
 def _judged(attributes: Sequence[Attribute], things: Sequence[str]) -> tuple[str, ...]:
@@ -77,13 +78,23 @@ def _judged(attributes: Sequence[Attribute], things: Sequence[str]) -> tuple[str
             text = attributes[number].fact.format(service=thing, value=value)
             caller.call("add_memory", path=f"facts/{place}", content=text[0].upper() + text[1:])
             kinds[f"paths/facts/{place}"] = (thing, number, place)
-        questions = [*_questions(attributes, {(thing, number) for _, thing, number, _ in told}, chance)]
+        stored = {(thing, number) for _, thing, number, _ in told}
+        questions = _questions(attributes, stored, chance)
         seen = [_seen(caller, kinds, question) for question in questions]
+        others = (
+            (thing, number) for thing in things for number in range(len(attributes)) if (thing, number) not in stored
+        )
+        absent = [
+            _seen(caller, kinds, _Question(attributes[number].prompts[0].format(service=thing), thing, number))
+            for thing, number in others
+        ]
         caller.close()
     twice = [answer["newer"] for answer in seen if answer["newer"] is not None]
     firsts = [answer["first"] for answer in seen if answer["first"] is not None]
-    counts = (len(questions), len(twice)), (_share(twice), _share(firsts), _share([answer["wrong"] for answer in seen]))
-    return *map(str, counts[0]), *counts[1]
+    strong = [answer["strong"] for answer in seen if answer["first"] is not None]
+    wrong = [answer["wrong"] for answer in seen]
+    shares = map(_share, (twice, firsts, wrong, strong, [answer["strong"] for answer in absent]))
+    return str(len(questions)), str(len(twice)), *shares
 
 
 def _questions(
@@ -107,10 +118,11 @@ def _misspelt(word: str, chance: random.Random) -> str:
 
 
 def _seen(caller: Caller, kinds: Mapping[str, tuple[str, int, int]], question: _Question) -> dict[str, Any]:
-    hits = caller.call("recall", query=question.text)["memories"]
+    hits = caller.call("recall", query=question.text, explain=True)["memories"]
     versions = [(kinds[hit["id"]][:2], kinds[hit["older_version_of"]][:2]) for hit in hits if "older_version_of" in hit]
     places = [kinds[hit["id"]][2] for hit in hits if kinds[hit["id"]][:2] == (question.thing, question.attribute)]
     return {
+        "strong": bool(hits) and hits[0]["strength"] >= STRONG,
         "wrong": any(older != newer for older, newer in versions),
         "newer": places[0] > places[1] if len(places) > 1 else None,
         "first": bool(places) and kinds[hits[0]["id"]][2] == places[0] if question.attribute is not None else None,
