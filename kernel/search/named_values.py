@@ -42,6 +42,7 @@ _DECIMAL = regex(r",(?<=\d,)(?=\d)")
 DIGEST = regex(r"(?<![^\W_])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}(?![^\W_])")
 _WITH_NUMBER = regex(r"[^\W\d_]{2,40}+(?: (v?\d[-.\w]{0,40}|[0-9a-f]{7,64})|(\d{1,2}(?:\.\d{1,4}){0,3}))")
 _NUMBER = regex(r"(?<![^\W_])[^\W_]*\d[^\W_]*(?:\.\d+)*")
+_MEASURE = regex(r"(\d+)(?:[^\W\d_]{2,5}|[lgmh])")  # 160cm, but not 12a
 _BETWEEN_PARTS = regex(r"[-_ ()+]+")
 _ORDINAL = regex(r"(?:st|nd|rd|th)(?<=\d\w\w)(?![^\W_])")
 _LEAST_PHONE = 9  # digits of a telephone number, which has a zero in its country, one to three digits elsewhere
@@ -149,6 +150,8 @@ def value_of(query: str) -> Value | None:
         return Value(_written(name), words=(name,), number="") if name.isalpha() else None
     sizes = range(2, len(name) - 1) if not digest and len(name) >= _LEAST_GROUPED else ()
     pieces = (piece for size in sizes for piece in (name[:size], name[size:]) if piece.isalnum())
+    if measure := _MEASURE.fullmatch(name):
+        pieces = (measure[1], name[measure.end(1) :])
     number = (ordinal[1] or ordinal[2]).removeprefix("v") if ordinal else None
     at_home = [f"0{name[size:]}" for size in (1, 2, 3)] if text[0] == "+" and len(name) >= _LEAST_PHONE else []
     return Value(_written(name, *at_home), digest=digest, words=(name, *pieces), number=number)
@@ -170,6 +173,8 @@ def _form(name: str) -> str:
         first = rf"(?<![^\W_])(?<!\d[.,])(?:v\.? ?)?{first}"
     else:
         first += rf"(?<![^\W_]{first})(?<!\d[.,]{first})"
+    if measure := _MEASURE.fullmatch(name):
+        rest[measure.end(1) - 1] = f" ?{rest[measure.end(1) - 1]}"
     after = r"(?![^\W_])(?![.,]\d)" + r"(?![-+][^\W_])" * has_point
     return apart.join((first, *rest)) + after
 

@@ -112,6 +112,8 @@ August 5th|The regatta is on 5 August.|The picnic is on 6 August.
 August 5|The regatta is on August 5th.|The picnic is on August 6th.
 sun flower|The sunflower is taller than the fence.|The flower shop is closed in the sun.
 ware house|The warehouse door jams.|The house has a cellar.
+160cm|The desk is 160 cm wide.|The shelf is 116 cm wide.
+5GB|Uploads may have up to 5 GB.|Backups may have up to 15 GB.
 10.0.0.12|The printer has the address 10.0.0.12.|The scanner has the address 10.0.0.112.
 """.strip().splitlines()
 FIRST = 1000
@@ -165,6 +167,8 @@ def test_a_value_finds_the_memory_that_holds_it_however_it_is_written(store: Ind
         ("+49 170 1234567", "Tom's phone is 0171 1234567."),
         ("0170 1234567", "Tom's phone is 4170 1234567."),
         ("August 5th", "The picnic is on August 6th."),
+        ("12a", "Tickets are 12 a day."),
+        ("5GB", "Backups may have up to 2.5 GB."),
     ],
 )
 def test_another_value_is_no_answer(store: IndexedStore, query: str, text: str) -> None:
