@@ -23,9 +23,10 @@ _BASH = """_quipu() {{
     [[ ${{#COMPREPLY[@]}} -gt 0 ]] || compopt -o default 2>/dev/null
 }}
 complete -F _quipu quipu"""
-# A colon would split a word of bash: then the key alone names the memory.
-_IDS = """$(quipu list --limit 200 2>/dev/null | awk -F'  ' '{ id = $2; if (id ~ /:/) sub(/^[^\\/]*\\//, "", id);\
- if (id !~ / /) print id }')"""
+# A colon would split a word of bash: then the key alone names the memory. An id with signs of the shell is left out:
+# bash runs $(...) in the words of a completion, and the finished line would too.
+_IDS = r"""$(quipu list --limit 200 2>/dev/null | awk -F'  ' '{ id = $2; if (id ~ /:/) sub(/^[^\/]*\//, "", id);\
+ if (id !~ /[][ \t!"#$&\047()*;<>?\\^\140{|}~]/) print id }')""".replace("\\\n", "")
 _WITH_ID = ("show", "history", "edit", "forget")
 _ZSH = """#compdef quipu
 autoload -U +X bashcompinit && bashcompinit

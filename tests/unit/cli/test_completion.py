@@ -48,6 +48,35 @@ COMP_WORDS=(quipu forget $1); COMP_CWORD=2; _quipu; echo "${{COMPREPLY[@]}}" """
         assert shown.split() == words
 
 
+@needs_bash
+def test_bash_runs_nothing_of_an_id_and_completes_to_nothing_that_it_would_run(tmp_path: Path) -> None:
+    signs = (
+        "$(touch${{IFS}}{0})",
+        "`touch${{IFS}}{0}`",
+        "x;touch${{IFS}}{0}",
+        "\\$(touch\t{0})",
+        "'$(touch\t{0})'",
+        "*",
+        "~",
+        "!1",
+    )
+    names = [sign.format(tmp_path / f"run{number}") for number, sign in enumerate(signs)]
+    rows = [
+        f"2026-11-26 08:00 CET  {name}  text" for stem in names for name in (f"graph/{stem}", f"notes:default/{stem}")
+    ]
+    (tmp_path / "rows").write_text(
+        "\n".join([*rows, "2026-11-26 08:00 CET  graph/größe=1,+@%  text\n"]), encoding="utf-8"
+    )
+    (tmp_path / "quipu").write_text(f"#!/bin/sh\ncat {tmp_path}/rows\n")
+    (tmp_path / "quipu").chmod(0o755)
+    ask = f"""PATH={tmp_path}:$PATH
+{script("bash")}
+COMP_WORDS=(quipu show ''); COMP_CWORD=2; _quipu; printf '%s\\n' "${{COMPREPLY[@]}}" """
+    shown = subprocess.run(["bash", "-c", ask], capture_output=True, check=True, cwd=tmp_path).stdout.decode()
+    assert [word for word in shown.split() if not word.startswith("--")] == ["graph/größe=1,+@%"]
+    assert {file.name for file in tmp_path.iterdir()} == {"rows", "quipu"}
+
+
 def test_fish_has_a_line_for_every_command_and_option() -> None:
     lines = script("fish").splitlines()
     assert "complete -c quipu -n __fish_use_subcommand -a recall -d 'find memories of every dialect'" in lines
