@@ -1,5 +1,6 @@
 """Undo of one call, if nothing it changed has changed again since: in a running server, or by the command."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -272,7 +273,7 @@ def _never_kept(tx: Tx, tool: Tool | None, entry: audit.Entry) -> str:
     ids = _added(tx, entry)
     if not ids:
         return "" if tool.kept_arms else f"{tool.name} replaces nothing, so nothing was kept"
-    remedy = f"`quipu forget {ids[0]}` deletes what it added"
+    remedy = f"`quipu forget {shlex.quote(ids[0])}` deletes what it added"
     if entry.touched > 1:
         remedy = f"`quipu forget` deletes what it added, such as {', '.join(ids[:_MOST_NAMED])}"
     return f"it replaced nothing, so nothing was kept; {remedy}"

@@ -160,6 +160,11 @@ def test_a_later_change_is_named(kernel: Kernel, call: Call, clock: Clock) -> No
     [
         ("add_memory", {"path": "car", "content": "red"}, "`quipu forget paths/car` deletes what it added"),
         (
+            "create_entities",
+            {"entities": [{"name": "$(my API)", "entityType": "system", "observations": ["red"]}]},
+            "`quipu forget 'graph/$(my API)'` deletes what it added",
+        ),
+        (
             "bulk_save_memories",
             {"db": "core", "memories": [{"content": text, "category": "fact"} for text in ("a cart", "a horse")]},
             "`quipu forget` deletes what it added, such as brain:core/mem_1, brain:core/mem_2",
