@@ -3,6 +3,7 @@
 The first that fits wins, so the particular forms come before the common forms.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -12,7 +13,8 @@ from tempfile import TemporaryDirectory
 
 from handlers.importers import agent_memories, chats, cogx, letta, markdown_folders, rules
 from handlers.importers.agent_stores import EXPORTS, GRAPHITI, LANGGRAPH
-from handlers.importers.archives import has_files, head_of, is_zip, unpack_zip
+from handlers.importers.archives import has_files, head_of, inner, is_zip, unpack_zip
+from handlers.importers.archives import unpacked as unpacked_file
 from handlers.importers.importing import Open, Read, preview, run
 from handlers.importers.programs import (
     CLAUDE_MEM,
@@ -33,7 +35,8 @@ from kernel.memories.json_rows import without_blanks
 _HEAD_BYTES = 1 << 16
 _LOOKED_AT_BYTES = 4096  # of each file of an archive
 _OF_FOLDERS = ("*.md", "*.markdown", "*.mdc", ".*rules", "*.zip")
-_OF_MACOS = "__MACOSX"
+_OF_TEXT = {"obsidian", "basic-memory", "okf", "rules", "claude-code", "codex"}
+_TEXTS = re.compile(rb'"(?!\s*[{\[])|\{\s*"[^"\\]{1,200}"\s*:\s*\[\s*"')  # on lines, or by their categories
 _Form = tuple[Callable[[Path], bool], Open]
 """One form in which the data of a program comes: how it is known, and how it is opened."""
 
@@ -65,6 +68,12 @@ def _program(system: str, about: str, dialect: str, *members: str) -> Import:
     return _import(system, about, dialect, database, archive, *texts, (_has_members(*members), export), is_export=True)
 
 
+def unpacked(source: Source, kind: str | None) -> Source:
+    """Return a source without the packing around it: an archive, or the text around JSON."""
+    is_text = kind in _OF_TEXT or (kind is None and rules.is_rules(source.path))
+    return unpacked_file(source, is_text=is_text)
+
+
 def _rows(system: str, about: str, *signs: tuple[str, ...]) -> Import:
     """Return an import of JSON in which all members of any of the signs stand."""
     export = partial(open_export, EXPORTS[system])
@@ -86,7 +95,7 @@ def _is_in_archive(matches: Callable[[Path], bool], path: Path) -> bool:
             unpack_zip(path, Path(copy), _LOOKED_AT_BYTES)
         except Fault:
             return False
-        return matches(_inner(Path(copy)))
+        return matches(inner(Path(copy)))
 
 
 def _open_folder(opens: Open, source: Source, stack: ExitStack) -> Read:
@@ -96,15 +105,8 @@ def _open_folder(opens: Open, source: Source, stack: ExitStack) -> Read:
     copy = Path(stack.enter_context(TemporaryDirectory(dir=source.copies)))
     left = unpack_zip(source.path, copy)
     root = str(source.path.resolve().with_suffix(""))
-    read = opens(source._replace(path=_inner(copy), root=root), stack)
+    read = opens(source._replace(path=inner(copy), root=root), stack)
     return lambda: chain(left, read())
-
-
-def _inner(folder: Path) -> Path:
-    """Return the folder that an archive holds and nothing beside it."""
-    entries = [entry for entry in folder.iterdir() if entry.name != _OF_MACOS]
-    is_one = len(entries) == 1 and entries[0].is_dir() and not entries[0].name.startswith(".")
-    return entries[0] if is_one else folder
 
 
 def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
@@ -121,8 +123,9 @@ def _has_members(*names: str) -> Callable[[Path], bool]:
 
 
 def _is_of_texts(path: Path) -> bool:
+    """Return whether a file begins with a list of texts, a text on a line, or a category with a list of texts."""
     head = without_blanks(head_of(path, _HEAD_BYTES, unpacked=True))
-    return head.startswith(b"[") and without_blanks(head[1:]).startswith(b'"')
+    return bool(_TEXTS.match(head)) or (head.startswith(b"[") and without_blanks(head[1:]).startswith(b'"'))
 
 
 def _has_all(names: tuple[str, ...], path: Path) -> bool:

@@ -1,7 +1,11 @@
-"""Opens archives within bounds: no path that leads out, no link, and no more than fits."""
+"""Opens archives within bounds: no path that leads out, no link, and no more than fits.
+
+What is only packed is unpacked first: TAR archives, ZIP archives of archives, and JSON in a block of code.
+"""
 
 import gzip
 import os
+import re
 import stat
 import struct
 import tarfile
@@ -12,14 +16,15 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from msgspec import Struct
 
 from handlers.importers.records import LeftOut, damaged, left_out, shown
-from handlers.importers.text_files import files_below, opened
-from kernel.core.checkout import LINK
+from handlers.importers.text_files import MAX_TEXT_BYTES, decoded, files_below, opened
+from kernel.core.checkout import LINK, SPECIAL
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Source
 from kernel.memories.json_rows import Element, encoding_of_16_bits, rows
 
@@ -41,8 +46,14 @@ UNREADABLE = (
     NotImplementedError,
     RuntimeError,
 )
-_TEXTS = {"", ".md", ".mdc", ".markdown", ".txt"}  # the endings of files that folders are read for
-_GZIP, _ZIP = b"\x1f\x8b", ".zip"
+# The endings of files that folders and exports are read for.
+_READ = {"", ".md", ".mdc", ".markdown", ".txt", ".json", ".jsonl", ".gz", ".af", ".db", ".sqlite", ".sqlite3"}
+_GZIP, _ZIP, _TARS = b"\x1f\x8b", ".zip", (".tar", ".tar.gz", ".tgz")
+_MAGIC_OF_TAR, _HEADER_BYTES = b"ustar", 512
+_OF_MACOS = "__MACOSX"
+_FENCE_LINE = regex(r"^[ ]{0,3}```[ ]*(?:json[cl5]?)?[ ]*$", re.MULTILINE | re.IGNORECASE)  # around JSON, in chats
+_FENCE_BYTES = 1 << 16
+_REPLACED = "a later member has its name"
 _ENCRYPTED = 1  # the bit of a member that needs a password
 
 
@@ -164,7 +175,7 @@ def _members_of_zip(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo | Left
         elif info.flag_bits & _ENCRYPTED:
             yield LeftOut("encrypted", info.filename, is_damage=True)
         elif last[info.filename] is not info:
-            yield LeftOut("a later member has its name", info.filename)
+            yield LeftOut(_REPLACED, info.filename)
         else:
             yield info
 
@@ -201,29 +212,38 @@ def unpack_zip(path: Path, target: Path, most: int = MAX_MEMBER_BYTES, sizes: "_
     sizes = sizes or _Sizes(path.name)
     with ExitStack() as stack:
         archive = open_zip(path, stack, sizes)
-        is_of_parts = not is_part and _is_of_parts(archive)
+        is_of_parts = not is_part and _is_of_parts(archive.namelist())
         for info in _members_of_zip(archive):
             if isinstance(info, LeftOut):
                 left.append(info)
                 continue
-            place = target.joinpath(*PurePosixPath(info.filename).parts)
-            try:
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(info) as file, place.open("xb") as copy:
-                    size = MAX_MEMBER_BYTES if is_of_parts else most if place.suffix.lower() in _TEXTS else 0
-                    while size and (chunk := file.read(min(size, _COPY_BYTES))):
-                        size -= copy.write(chunk)
-                if is_of_parts:
-                    left += _unpack_part(place, target, most, sizes)
-            except UNREADABLE as error:
-                with suppress(OSError):  # of a path that is too long, or leads through a file
-                    place.unlink()
-                left.append(left_out(damaged(info.filename, f"cannot be unpacked: {_reason(error)}")))
-                continue
-            with suppress(ValueError, FileNotFoundError):  # some programs write the month 0
+            size = MAX_MEMBER_BYTES if is_of_parts else most if Path(info.filename).suffix.lower() in _READ else 0
+            at = None
+            with suppress(ValueError):  # some programs write the month 0
                 at = datetime(*info.date_time, tzinfo=UTC).timestamp()
-                os.utime(place, (at, at))
+            fault = _put(info.filename, partial(archive.open, info), target, size, at)
+            if is_of_parts and not fault:
+                left += _unpack_part(target / info.filename, target, most, sizes)
+            left += [fault] if fault else []
     return left
+
+
+def _put(name: str, opens: Callable[[], IO[bytes]], target: Path, size: int, at: float | None) -> LeftOut | None:
+    """Copy at most so many bytes of a member into a folder, with the time of its last change, or return the fault."""
+    place = target.joinpath(*PurePosixPath(name).parts)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with opens() as file, place.open("xb") as copy:
+            while size and (chunk := file.read(min(size, _COPY_BYTES))):
+                size -= copy.write(chunk)
+        if at is not None:
+            os.utime(place, (at, at))
+    except UNREADABLE as error:
+        if not isinstance(error, FileExistsError):  # that is another member
+            with suppress(OSError):  # of a path that is too long, or leads through a file
+                place.unlink()
+        return left_out(damaged(name, f"cannot be unpacked: {_reason(error)}"))
+    return None
 
 
 def _unpack_part(path: Path, target: Path, most: int, sizes: _Sizes) -> list[LeftOut]:
@@ -235,9 +255,72 @@ def _unpack_part(path: Path, target: Path, most: int, sizes: _Sizes) -> list[Lef
         path.unlink()
 
 
-def _is_of_parts(archive: zipfile.ZipFile) -> bool:
-    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+def _is_of_parts(names: Collection[str]) -> bool:
+    names = [name for name in names if not name.endswith("/")]
     return bool(names) and all(name.lower().endswith(_ZIP) for name in names)
+
+
+def unpacked(source: Source, *, is_text: bool) -> Source:
+    """Return a source without the packing around it, unless it is the text of a kind that is named."""
+    path, target, named = source.path, source.copies / "unpacked", source.copies / "named"
+    named.mkdir()
+    try:
+        if _is_tar(path):
+            left = _unpack_tar(path, target)
+        elif is_zip(path) and _is_of_parts(_names(path)):
+            left = unpack_zip(path, target)
+        elif not is_text and (json := _in_block(path)):
+            target.write_text(json[0], encoding="utf-8")
+            left = json[1]
+        else:
+            return source
+    except OSError as error:  # such as a name that no folder can hold
+        raise damaged(path.name, f"cannot be unpacked: {_reason(error)}") from None
+    ending = next((ending for ending in _TARS if path.name.lower().endswith(ending)), path.suffix)
+    root = str(path.resolve().with_name(path.name[: -len(ending)] or path.name))
+    if is_zip(path) and _is_of_parts([file.name for file in target.rglob("*") if file.is_file()]):
+        raise damaged(path.name, "holds archives of archives: unpack it first")
+    found = inner(target)
+    if found.is_dir() or found == target:  # messages have the name of the source
+        found = found.rename(named / path.name)
+    return source._replace(path=found, packed=path, root=root, left_out=left)
+
+
+def inner(path: Path) -> Path:
+    """Return the folder or file that a folder holds and nothing beside it."""
+    entries = [entry for entry in path.iterdir() if entry.name != _OF_MACOS] if path.is_dir() else []
+    is_inner = len(entries) == 1 and not entries[0].name.startswith(".")
+    return entries[0] if is_inner else path
+
+
+def _is_tar(path: Path) -> bool:
+    is_marked = head_of(path, _HEADER_BYTES, unpacked=True)[257:262] == _MAGIC_OF_TAR
+    return is_marked or (path.is_file() and path.name.lower().endswith(_TARS))
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        _check_directory(path)
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except UNREADABLE:
+        return []
+
+
+def _in_block(path: Path) -> tuple[str, list[LeftOut]] | None:
+    """Return the JSON in the blocks of code of a text, if the most of it is that, and what else the text holds."""
+    if b"```" not in (head := head_of(path, _FENCE_BYTES, unpacked=True)) or head.lstrip()[:3] == b"---":
+        return None
+    try:
+        with path.open("rb") as file:
+            text = decoded(file.read(MAX_TEXT_BYTES + 1), path.name)
+    except (OSError, Fault):
+        return None
+    parts = [*_FENCE_LINE.split(text)]
+    inside, outside = "\n".join(parts[1::2]), "".join(parts[::2]).strip()
+    if len(outside) > len(inside) or not inside.lstrip().startswith(("{", "[")):
+        return None
+    return inside, [LeftOut("the text around a block of code", path.name)] * bool(outside)
 
 
 def is_gzip(path: Path) -> bool:
@@ -258,25 +341,38 @@ def head_of(path: Path, size: int, *, unpacked: bool = False) -> bytes:
     return head.decode(encoding, "replace").encode() if encoding else head
 
 
-def unpack_tar(path: Path, target: Path) -> Path:
-    """Return the files of a compressed TAR archive, copied into a folder."""
+def _unpack_tar(path: Path, target: Path) -> list[LeftOut]:
+    """Copy a TAR archive, which may be compressed, into a folder; return the members that are left out."""
+    left, sizes = list[LeftOut | None](), _Sizes(path.name)
+    target.mkdir()
     try:
         _check_headers(path)
-        with gzip.open(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
-            for name, file in _members(path.name, archive):
-                place = target.joinpath(*PurePosixPath(name).parts)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                _copy(file, place)
+        with _whole(path) as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
+            for info in archive:
+                _add(sizes, info.size)
+                _check_name(path.name, info.name)
+                if info.isfile():
+                    if (target / info.name).is_file():
+                        (target / info.name).unlink()
+                        left.append(LeftOut(_REPLACED, info.name))
+                    opens = partial(cast("Callable[[tarfile.TarInfo], IO[bytes]]", archive.extractfile), info)
+                    left.append(_put(info.name, opens, target, MAX_MEMBER_BYTES, info.mtime))
+                elif not info.isdir():
+                    left.append(LeftOut(LINK if info.issym() or info.islnk() else SPECIAL, info.name))
             _read_to_end(path.name, whole)
     except UNREADABLE as error:
         raise damaged(path.name, f"is no archive that can be read: {_reason(error)}") from None
-    return target
+    return [part for part in left if part]
+
+
+def _whole(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if is_gzip(path) else path.open("rb")
 
 
 def _check_headers(path: Path) -> None:
     """Read the headers alone: tarfile takes the size in a header for granted."""
     sizes = _Sizes(path.name)
-    with gzip.open(path) as file:
+    with _whole(path) as file:
         while len(head := file.read(_BLOCK)) == _BLOCK and head.strip(b"\0"):
             digits = head[124:136].strip(b" \0")
             if not digits.isdigit():
@@ -293,29 +389,11 @@ def _reason(error: Exception) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
-def _read_to_end(name: str, file: gzip.GzipFile) -> None:
+def _read_to_end(name: str, file: IO[bytes]) -> None:
     """Read past the members, for the checksum at the end; the rest is short, or this is no archive."""
     sizes = _Sizes(name)
     while chunk := file.read(_COPY_BYTES):
         _grow(sizes, len(chunk))
-
-
-def _members(name: str, archive: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes]]]:
-    sizes = _Sizes(name)
-    for info in archive:
-        _add(sizes, info.size)
-        _check_name(name, info.name)
-        if not info.isfile() and not info.isdir():
-            raise damaged(name, f"its member {info.name} is a link or no ordinary file")
-        file = archive.extractfile(info) if info.isfile() else None
-        if file is not None:
-            yield info.name, file
-
-
-def _copy(file: IO[bytes], target: Path) -> None:
-    with target.open("xb") as copy:
-        while chunk := file.read(_COPY_BYTES):
-            copy.write(chunk)
 
 
 def _add(sizes: _Sizes, size: int) -> None:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
-from handlers.importers.archives import head_of, is_gzip, unpack_tar
+from handlers.importers.archives import head_of
 from handlers.importers.importing import Read
 from handlers.importers.records import (
     Item,
@@ -39,18 +38,13 @@ _Reader = tuple[Callable[[Values, Record], Iterator[Item]], frozenset[str]]
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a path is a folder with a manifest of COGX, or an archive with the name of COGX."""
-    if path.is_dir():
-        return b"cogx_version" in head_of(path / _MANIFEST, _HEAD_BYTES)
-    return is_gzip(path) and ".cogx" in path.name
+    """Return whether a path is a folder with a manifest of COGX."""
+    return b"cogx_version" in head_of(path / _MANIFEST, _HEAD_BYTES)
 
 
-def open_archive(source: Source, stack: ExitStack) -> Read:
-    """Return the records of all files of the folder or archive."""
+def open_archive(source: Source, _stack: ExitStack) -> Read:
+    """Return the records of all files of the folder."""
     folder = source.path
-    if not folder.is_dir():
-        copy = Path(stack.enter_context(TemporaryDirectory(dir=source.copies)))
-        folder = unpack_tar(source.path, copy)
     manifest = next(names_below(folder, _MANIFEST), None)
     if manifest is None:
         raise damaged(source.path.name, f"holds no {_MANIFEST}")

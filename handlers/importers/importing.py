@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from handlers.importers.archives import is_zip
 from handlers.importers.records import (
+    EMPTY,
     MAX_TEXT,
     Item,
     LeftOut,
@@ -42,7 +43,7 @@ Open = Callable[[Source, ExitStack], Read]
 
 _BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small one keeps slices short
 _BATCH_CHARACTERS = 64 << 10
-_EMPTY, _LARGE = "empty", "larger than a memory may be"
+_LARGE = "larger than a memory may be"
 _ALREADY, _ARCHIVED, _REPEATED = "already there", "archived", "repeated"
 _WITHOUT_TEXT = {"entity", "link", "relation", PARTS, GONE}
 _WITH_ABSENT = {"memory", "memory block", "note", GONE}
@@ -69,8 +70,9 @@ def run(open_: Open, source: Source, *, is_export: bool = False) -> Steps[Import
     """Run an import; of a folder of files, and of a source that `is_export`, which holds all that its program has,
     memories that earlier ones brought and it does not hold are archived.
     """
-    whole = Snapshot(str(source.path.resolve()), source.into, Digests(), is_apart=not is_export)
-    snapshot = whole if is_export or source.path.is_dir() or is_zip(source.path) else None
+    path = source.packed or source.path
+    whole = Snapshot(str(path.resolve()), source.into, Digests(), is_apart=not is_export)
+    snapshot = whole if is_export or source.packed or source.path.is_dir() or is_zip(source.path) else None
     with ExitStack() as stack:
         read = partial(_guarded, source, open_(source, stack), snapshot)
         total = _count(source, read)
@@ -100,7 +102,7 @@ def _absent(tx: Tx, source: Source, snapshot: Snapshot, tally: _Tally) -> list[I
     for (dialect, program), is_shared in tally.programs.items():
         find = source.find_absent.get(dialect)
         for row in find(tx, snapshot._replace(is_shared=is_shared), program) if find else ():
-            if row.is_own and is_shared and not tally.remarks.damaged:
+            if row.is_moved or (row.is_own and is_shared and not tally.remarks.damaged):
                 details = {"id": row.id}
                 gone.append(Record(dialect, GONE, row.id, "", place=source.into, title=row.title, details=details))
             else:
@@ -171,7 +173,7 @@ def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
         program = record.dialect, str(record.origin.get("system", ""))
         tally.programs[program] = tally.programs.get(program, False) or outcome is not True
     if outcome == KEPT or (is_gone and not outcome):
-        reason = KEPT if not is_gone else _GONE_BUT_EDITED if outcome else _DELETED
+        reason = KEPT if not is_gone else _GONE_BUT_EDITED if outcome else record.details.get("why", _DELETED)
         tally.remarks.add(LeftOut(reason, name))
     elif is_gone:
         tally.counts[_ARCHIVED] += int(outcome)
@@ -197,7 +199,7 @@ def _screened(record: Item) -> Iterator[Item]:
     text, title, tags = without_private(record.text), without_private(record.title), record.tags
     name = title or str(record.origin.get("id") or record.origin.get("file", ""))
     if not text.strip() and record.kind not in _WITHOUT_TEXT:
-        yield LeftOut(_EMPTY, name)
+        yield LeftOut(EMPTY, name)
         return
     if len(text) > MAX_TEXT or (record.dialect == "paths" and len(text.encode()) > MAX_TEXT):
         yield LeftOut(_LARGE, name)

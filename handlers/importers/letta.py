@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from handlers.importers.archives import unknown_member
 from handlers.importers.records import (
+    EMPTY,
     Item,
     LeftOut,
     Values,
@@ -21,7 +22,7 @@ from handlers.importers.records import (
     time_in,
 )
 from kernel.core.lazy_regex import regex
-from kernel.memories.import_records import Record, shown, stable_id
+from kernel.memories.import_records import GONE, Record, shown, stable_id
 from kernel.memories.json_rows import Element, rows
 
 SYSTEM = "letta"
@@ -104,8 +105,10 @@ def _block(row: Values, agent: str, name: str, counts: Counter[tuple[str, str]])
     label = "-".join(_WORD.findall(text_of(row, "label"))) or "block"
     counts[agent, label] += 1
     label += f"-{counts[agent, label]}" if counts[agent, label] > 1 else ""
-    origin = filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name})
-    return Record("paths", "memory block", label, text_of(row, "value"), place=f"agents/{agent}", origin=origin)
+    origin, text = filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name}), text_of(row, "value")
+    kind = "memory block" if text else GONE  # emptied, if it was imported before
+    title, details = ("", {}) if text else (label, {"why": EMPTY})
+    return Record("paths", kind, label, text, f"agents/{agent}", title, origin=origin, details=details)
 
 
 def _passage(row: Values, agent: str, name: str) -> Item:

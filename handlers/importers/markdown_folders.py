@@ -33,6 +33,7 @@ from kernel.core.times import utc_time
 from kernel.memories.import_records import PARTS, Record, Source
 
 SUFFIXES = (".md", ".markdown")
+_OF_FILES = (*SUFFIXES, ".txt")  # of a file that is a vault by itself
 _RESERVED = {"index.md", "log.md"}  # of the Open Knowledge Format: lists, not concepts
 _OKF, _OBSIDIAN = "okf", "obsidian"
 _TAGGED = {_OBSIDIAN, "basic-memory"}  # whose texts hold tags
@@ -60,9 +61,11 @@ class Vault(NamedTuple):
 
 def open_folder(system: str, source: Source, _stack: ExitStack) -> Read:
     """Return the notes of a folder, with their observations and links."""
-    if not source.path.is_dir():
-        raise damaged(source.path.name, "is no folder")
-    return partial(_items, system, source.path, source.root or root_of(source.path))
+    path, is_file = source.path, is_note(source.path)
+    if not path.is_dir() and not is_file:
+        raise damaged(path.name, "is no folder and no text")
+    folder = path.parent if is_file else path
+    return partial(_items, system, folder, source.root or root_of(folder), path.name if is_file else "")
 
 
 def is_okf(path: Path) -> bool:
@@ -85,11 +88,15 @@ def is_basic_memory(path: Path) -> bool:
     return path.is_dir() and any("\npermalink:" in _head(path, name) for name in _first_names(path))
 
 
+def is_note(path: Path) -> bool:
+    return path.is_file() and path.name.lower().endswith(_OF_FILES)
+
+
 def is_obsidian(path: Path) -> bool:
-    """Return whether a folder is a vault, or holds Markdown at all and is no project with rules for agents."""
-    if not path.is_dir() or (path / ".obsidian").is_dir():
-        return path.is_dir()
-    return not is_rules(path) and bool(_first_names(path))
+    """Return whether a folder is a vault, or holds Markdown at all, as may a file, and no rules for agents."""
+    if (path / ".obsidian").is_dir():
+        return True
+    return (is_note(path) or (path.is_dir() and bool(_first_names(path)))) and not is_rules(path)
 
 
 def _first_names(path: Path) -> list[str]:
@@ -104,13 +111,14 @@ def _head(folder: Path, name: str) -> str:
         return ""
 
 
-def _items(system: str, folder: Path, root: str) -> Iterator[Item]:
-    own = [name for name in names_below(folder, *SUFFIXES) if not _is_reserved(system, name)]
+def _items(system: str, folder: Path, root: str, file: str) -> Iterator[Item]:
+    """Yield the items of a folder, or of a single file in it."""
+    own = [file] if file else [name for name in names_below(folder, *SUFFIXES) if not _is_reserved(system, name)]
     vault = Vault(names_of(system, pages(folder, zip(own, own, strict=True))), root, Path(root).name)
-    for name in files_below(folder, *SUFFIXES, others=_NO_PAGE if own else ""):
+    for name in own if file else files_below(folder, *SUFFIXES, others=_NO_PAGE if own else ""):
         if isinstance(name, LeftOut):
             yield name
-        elif _is_reserved(system, name):
+        elif not file and _is_reserved(system, name):
             yield LeftOut("a list of other pages", name)
         else:
             yield from note_items(system, read_or_name(folder, name), vault)

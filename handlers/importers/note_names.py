@@ -14,7 +14,7 @@ from kernel.core.lazy_regex import regex
 _FILE = regex(
     r".*\.(?:png|jpe?g|gif|svg|webp|bmp|avif|heic|tiff?|pdf|mp[34]|m4a|wav|ogg|webm|mov|zip|csv|canvas|base)", 2
 )
-_SUFFIX = regex(r"\.(?:md|markdown)\Z", 2)
+_SUFFIX = regex(r"\.(?:md|markdown|txt)\Z", 2)
 
 
 class NoteNames(NamedTuple):

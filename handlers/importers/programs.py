@@ -421,7 +421,23 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
     elif any(name in row for name in _MEM0_TEXTS) or is_deleted(row):
         yield _unless_deleted(row, _mem0_memory(row, name))
     else:
+        yield from _mem0_categories(element, name)
+
+
+def _mem0_categories(element: Element, name: str) -> Iterator[Item]:
+    """Yield the texts of an object of nothing but lists, by category; a text in two lists is two memories."""
+    parts = [(category, part) for category, parts in element.row.items() for part in list_in(parts)]
+    if not all(isinstance(part, list) for part in element.row.values()) or not any(
+        isinstance(part, str) for _, part in parts
+    ):
         yield LeftOut(_NO_TEXT, element.place, is_damage=True)
+        return
+    for category, part in parts:
+        if isinstance(part, str):
+            row = {"id": f"{category}: {part}", "memory": part, "category": category}
+            yield _mem0_memory(row, name)._replace(origin={"system": MEM0, "file": name})
+        else:
+            yield LeftOut("is no text", f"{element.place}, {clean_line(category, 40)}", is_damage=True)
 
 
 def _mem0_memory(row: Values, name: str) -> Record:

@@ -15,6 +15,7 @@ from kernel.memories.import_records import NOTHING, LeftOut, Record, shown
 MAX_TEXT = 1_000_000  # characters of one memory, the bound of `brain`; that of `paths` is a little larger
 MAX_NAME = 1000  # characters of a title, a name or a tag
 MAX_TAGS = 64
+EMPTY = "empty"  # why a text is left out
 _SECONDS_END = 2e10  # the year 2603; larger numbers are milliseconds, microseconds or nanoseconds
 _SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, days or counts
 # A date as one number, by its length: of front matter, and of the names of many notes.

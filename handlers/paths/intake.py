@@ -38,7 +38,11 @@ def find_absent(tx: Tx, snapshot: Snapshot, _program: str) -> list[Absent]:
 
 def _drop_gone(tx: Tx, record: Record) -> int | str:
     """Drops a memory that its source has no more, unless somebody edited it; returns how many."""
-    path = record.details["id"]
+    path = record.details.get("id") or path_of(record.place, record.key)
+    if record.snapshot is not None:
+        record.snapshot.seen.add(hash(path))
+    if tx.one("paths.memories.content", str, path=path) is None:
+        return 0
     if outcome_of_change(tx, SPACE, path, "") != UPDATED:
         return KEPT
     if not tx.readonly:

@@ -59,7 +59,9 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     rows = [(_session(tx, record), memories.content_hash(record.text), record.created_at) for record in records]
     for record, (session, digest, _) in zip(records, rows, strict=True):
         if record.snapshot is not None:
-            record.snapshot.seen.add(*_marks(session, digest, _origin(record)))
+            origin = _origin(record)
+            is_anywhere = "has_no_session" in record.details  # its id is unique among all sessions
+            record.snapshot.seen.add(*_marks(session, digest, origin), *[hash(origin)] * is_anywhere)
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -130,18 +132,25 @@ def _marks(session: str, digest: str, origin: str) -> list[int]:
 
 def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:
     """Return the memories of a program that an export does not hold."""
-    return absent_of(tx, memories.SPACE, snapshot, _imported(tx, snapshot, program))
+    moved: list[Absent] = []
+    return [*absent_of(tx, memories.SPACE, snapshot, _imported(tx, snapshot, program, moved)), *moved]
 
 
-def _imported(tx: Tx, snapshot: Snapshot, program: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the number and summary of each memory of a program, and whether an export holds it."""
+def _imported(tx: Tx, snapshot: Snapshot, program: str, moved: list[Absent]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the number and summary of each memory of a program, and whether an export holds it; those are `moved` that
+    it holds in another session.
+    """
     part = f'"from":{json_text({"system": program}).removesuffix("}")}'
     for row in tx.each("sessions.intake.imported", _Imported, part=part):
         is_there = row.session == snapshot.into if snapshot.into else row.session.startswith(f"{program}:")
         if is_there:
             origin = json_text(_origin_fields(stored_object(row.origin)))
             marks = [*_marks(row.session, row.hash, origin), hash(row.id)]
-            yield str(row.id), row.summary, any(mark in snapshot.seen for mark in marks)
+            is_seen = any(mark in snapshot.seen for mark in marks)
+            if not is_seen and hash(origin) in snapshot.seen:
+                moved.append(Absent(str(row.id), row.summary, True, is_moved=True))
+            else:
+                yield str(row.id), row.summary, is_seen
 
 
 def _of_origin(tx: Tx, record: Record) -> Iterator[int]:

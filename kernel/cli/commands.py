@@ -184,6 +184,7 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "duration": {"type": _duration},
     "?": {"nargs": "?"},
     "...": {"nargs": "+"},
+    "*": {"nargs": "*"},
     "unset": {"default": None},
     "required": {"required": True},
 }

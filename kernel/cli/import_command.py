@@ -20,7 +20,7 @@ from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import CONSTRAINTS
 from kernel.engines.sqlite.unfinished import temporary_folder
 from kernel.engines.yielding import Politeness
-from kernel.memories.import_records import Ahead, Import, Imported, Source
+from kernel.memories.import_records import Ahead, Import, Imported, Remarks, Source
 from kernel.operations import portable_import, undo
 from kernel.server import app
 from kernel.store import audit
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _CUT_OFF_BEFORE = "an import of {} before it was cut off: `quipu undo {}` takes back its {}"
-_BEGUN = "begun"
+_BEGUN, _LEFT_OUT = "begun", "left out"
 _TABLES = {".csv", ".tsv", ".xls", ".xlsx", ".ods"}
 _INSTEAD_OF_TABLE = "save its rows as JSON, an object with `content` each, and call `quipu import mem0 FILE`."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
@@ -53,41 +53,59 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
     path: Path = arguments.path
     if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device may never end
         raise Fault("invalid", f"{path} is no ordinary file and no folder. Nothing was imported.")
-    kind = _chosen(arguments.kind, arguments.path)
-    _check_into(arguments.into, kind)
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
     if secret and not password:
         raise Fault("invalid", f"The variable {secret} is unset or empty")
-    origin = CallContext(kind.dialect, f"import {kind.kind}")
     with temporary_folder(config.home / "import") as copies:
         ahead = Ahead()
         take = {dialect.name: dialect.memories.take for dialect in app.DIALECTS if dialect.memories.take}
         absent = {dialect.name: find for dialect in app.DIALECTS if (find := dialect.memories.find_absent)}
         place, is_strict = arguments.into, arguments.strict
-        source = Source(arguments.path, password, context.settings, copies, take, absent, ahead, place, is_strict)
+        source = Source(path, password, context.settings, copies, take, absent, ahead, place, is_strict)
+        source = app.unpacked(source, arguments.kind)
+        kind = _chosen(arguments.kind, source.path)
+        _check_into(arguments.into, kind)
+        origin = CallContext(kind.dialect, f"import {kind.kind}")
         work = _preview if arguments.dry_run else partial(_import, alone)
         before = _newest_calls(config.file, context, 1)
         try:
-            result = work(config.file, config.undo_hours, context, origin, kind, source)
+            remarks = Remarks(source.left_out)
+            remarks.check(source, 1)
+            result = _with_packing(remarks, work(config.file, config.undo_hours, context, origin, kind, source))
         except Fault as fault:
             fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise
     calls = _newest_calls(config.file, context, _ROWS_SEARCHED)
     after = before[0].id if before else 0
     undoable = [call for call in calls if call.tool == origin.tool and call.undoable]
-    _report(arguments, kind, result, next((call for call in undoable if call.id > after), None))
-    for call in undoable:
-        if call.id <= after and call.outcome == _BEGUN and not arguments.json:
-            print(_CUT_OFF_BEFORE.format(kind.kind, call.id, count_of_memories(call.touched)))
+    own = next((call for call in undoable if call.id > after), None)
+    _report(arguments, kind, result, own, [call for call in undoable if call.id <= after and call.outcome == _BEGUN])
     return 0
 
 
-def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call: audit.Entry | None) -> None:
-    """Print the counts of an import, its remarks, and the call that `quipu undo` takes back."""
+def _with_packing(remarks: Remarks, result: Imported) -> Imported:
+    """Return a result with the parts of an archive that were left out when it was unpacked."""
+    if not remarks.left_out:
+        return result
+    left_out = result.counts.get(_LEFT_OUT, 0) + remarks.left_out
+    return Imported({**result.counts, _LEFT_OUT: left_out}, [*remarks.lines(), *result.remarks])
+
+
+def _report(
+    arguments: argparse.Namespace,
+    kind: Import,
+    result: Imported,
+    call: audit.Entry | None,
+    cut_off: Sequence[audit.Entry],
+) -> None:
+    """Print the counts of an import, its remarks, and the calls that `quipu undo` takes back: that of the import, and
+    those of imports that were cut off before.
+    """
     if arguments.json:
-        dry = {"dry_run": True} if arguments.dry_run else {}
-        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **dry}, "", as_json=True)
+        calls = [entry.id for entry in (call, *cut_off) if entry]
+        more = {"dry_run": True} if arguments.dry_run else {"undo": calls} if calls else {}
+        show({"kind": kind.kind, "counts": result.counts, "remarks": result.remarks, **more}, "", as_json=True)
         return
     if arguments.dry_run:
         print(f"{kind.kind}: nothing is written; an import would find:")
@@ -99,6 +117,8 @@ def _report(arguments: argparse.Namespace, kind: Import, result: Imported, call:
         print(f"{_told(call.touched, result.counts)}; `quipu undo {call.id}` takes it back")
     elif not arguments.dry_run:
         print("nothing new was imported")
+    for entry in cut_off:
+        print(_CUT_OFF_BEFORE.format(kind.kind, entry.id, count_of_memories(entry.touched)))
 
 
 def _told(touched: int, counts: Mapping[str, int]) -> str:

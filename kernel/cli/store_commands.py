@@ -178,12 +178,13 @@ def _show_session(arguments: argparse.Namespace, config: Config, context: StoreC
 
 
 def undo_call(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
-    if arguments.id is None:
+    if not arguments.id:
         raise Fault("invalid", _last_undoable(config, context))
-    with working("undo"):
-        entry = undo.undo(config.file, context, app.DIALECTS, arguments.id, config.undo_hours, alone=alone)
-    show(entry._asdict(), _call_line(entry), as_json=arguments.json)
-    note("undone")
+    for number in arguments.id:
+        with working("undo"):
+            entry = undo.undo(config.file, context, app.DIALECTS, number, config.undo_hours, alone=alone)
+        show(entry._asdict(), _call_line(entry), as_json=arguments.json)
+        note("undone")
     return 0
 
 

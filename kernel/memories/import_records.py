@@ -64,11 +64,13 @@ class LeftOut(NamedTuple):
 class Remarks:
     """The parts of a source that are left out or mentioned, counted by reason, with some of their names."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Iterable[LeftOut] = ()) -> None:
         self._counts = Counter[tuple[str, str]]()
         self._names: dict[tuple[str, str], list[str]] = {}
         self._faults = list[str]()
         self.damaged = self.left_out = 0
+        for part in parts:
+            self.add(part)
 
     def add(self, part: LeftOut, verb: str = "left out") -> None:
         """Count a part that is left out, or mentioned with another verb."""
@@ -182,11 +184,14 @@ class Snapshot(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """A memory that an earlier export brought and this one does not hold; `is_own` if that had the same path."""
+    """A memory that an earlier export brought and this one does not hold, or holds elsewhere if it `is_moved`; `is_own`
+    if that had the same path.
+    """
 
     id: str
     title: str
     is_own: bool
+    is_moved: bool = False
 
 
 FindAbsent = Callable[[Tx, Snapshot, str], Sequence[Absent]]
@@ -237,7 +242,8 @@ class Source(NamedTuple):
     """The source of an import: a file or folder, its password, the settings of the dialects, and a folder for copies.
 
     `take` is how each dialect takes records, by its name. Records get the place `into`, if there is one. Damaged parts
-    are left out; a `strict` import is refused for them. `root` is the folder that an archive stands for.
+    are left out; a `strict` import is refused for them. `root` is the folder that an archive stands for, and `packed`
+    the archive that was unpacked to `path`, without the members that are `left_out`.
     """
 
     path: Path
@@ -250,6 +256,8 @@ class Source(NamedTuple):
     into: str = ""
     strict: bool = False
     root: str = ""
+    packed: Path | None = None
+    left_out: Sequence[LeftOut] = ()
 
 
 class Imported(NamedTuple):

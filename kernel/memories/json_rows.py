@@ -74,8 +74,8 @@ def rows(file: IO[bytes], name: str = "", members: Collection[str] = (), text: s
     """Yield the rows of JSON in any form: lines, a list, several of either, or an object with lists.
 
     An object with a list of any of these members is a document: the elements of its lists are the rows, and its other
-    members come as they are. Other objects are rows. Of a list that begins with a text, texts are rows with the member
-    `text`, if it is named. Places are within `name`.
+    members come as they are. Other objects are rows. Texts on lines, and of a list that begins with a text, are rows
+    with the member `text`, if it is named. Places are within `name`.
     """
     head = file.read(_HEAD_BYTES)
     file.seek(0)
@@ -87,7 +87,9 @@ def rows(file: IO[bytes], name: str = "", members: Collection[str] = (), text: s
         head = file.read(_HEAD_BYTES)
         file.seek(0)
     yield from (
-        lines(file, name, members) if _is_by_lines(head, members) else _Reader(file, name, text=text).top(members)
+        lines(file, name, members, text)
+        if _is_by_lines(head, members, text)
+        else _Reader(file, name, text=text).top(members)
     )
 
 
@@ -115,8 +117,8 @@ def without_blanks(head: bytes) -> bytes:
     return head[cast("re.Match[bytes]", _BLANK.match(head)).end() :]
 
 
-def _is_by_lines(head: bytes, members: Collection[str]) -> bool:
-    """Return whether the first line is a row of its own, or the next line begins though the first has not ended."""
+def _is_by_lines(head: bytes, members: Collection[str], text: str = "") -> bool:
+    """Return whether the first line is a row, also a `text`, or the next line begins though the first has not ended."""
     data = without_blanks(head)
     if b"/*" in head[: len(head) - len(data)]:  # a comment over several lines
         return False
@@ -130,7 +132,8 @@ def _is_by_lines(head: bytes, members: Collection[str]) -> bool:
         second = rest.lstrip(_BLANKS).partition(b"\n")[0].rstrip()
         is_document = bare.startswith(b"[") or bare[-1:] in b"{[:" or _is_like_document(head, 0, members)
         return not is_document and second.startswith(b"{") and second != b"{"
-    return isinstance(value, dict) and not _is_document(cast("dict[str, Any]", value), members)
+    is_row = isinstance(value, dict) and not _is_document(cast("dict[str, Any]", value), members)
+    return is_row or bool(text and isinstance(value, str))
 
 
 def _is_document(row: dict[str, Any], members: Collection[str]) -> bool:
@@ -142,7 +145,9 @@ def _is_like_document(data: bytes, at: int, members: Collection[str]) -> bool:
     return bool(marks and re.compile(rb'"(?:%b)"\s*+:\s*+\[' % marks).search(data, at))
 
 
-def lines(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Iterator[Element | LeftOut]:
+def lines(
+    file: IO[bytes], name: str = "", members: Collection[str] = (), text: str = ""
+) -> Iterator[Element | LeftOut]:
     """Yield the rows of JSON lines; of the last line, if it is cut off, that it is."""
     number = 0
     while line := file.readline(MAX_ITEM_BYTES):
@@ -156,16 +161,20 @@ def lines(file: IO[bytes], name: str = "", members: Collection[str] = ()) -> Ite
                 pass
             yield LeftOut(_too_large(), place, is_damage=True)
         elif bare := line.strip(_BLANKS):
-            yield from _of_line(bare, place, members, is_whole=is_whole)
+            yield from _of_line(bare, place, members, text, is_whole=is_whole)
 
 
-def _of_line(bare: bytes, place: str, members: Collection[str], *, is_whole: bool) -> Iterator[Element | LeftOut]:
+def _of_line(
+    bare: bytes, place: str, members: Collection[str], text: str, *, is_whole: bool
+) -> Iterator[Element | LeftOut]:
     """Yield the row of a line, or the rows, if brackets and commas stand around them."""
     if bare.count(b",") + bare.count(b"[") < MAX_PARTS:
         try:
             value = msgspec.json.decode(bare)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             value = None
+        if text and isinstance(value, str):
+            value = {text: value}
         if isinstance(value, dict) and not _is_document(cast("dict[str, Any]", value), members):
             yield Element("", value, place)
             return

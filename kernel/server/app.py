@@ -40,7 +40,7 @@ from kernel.store.long_work import OnProgress
 from kernel.store.store import Pools, Store, Stored, read_stored, settled
 
 if TYPE_CHECKING:
-    from kernel.memories.import_records import Import
+    from kernel.memories.import_records import Import, Source
     from kernel.observe.metrics import MetricsRegistry
     from kernel.observe.tracing import Tracing
     from kernel.server.worker import Worker
@@ -111,6 +111,13 @@ def foreign_imports() -> tuple["Import", ...]:
     from handlers.importers import IMPORTS
 
     return IMPORTS
+
+
+def unpacked(source: "Source", kind: str | None) -> "Source":
+    """Return a source of an import without an archive or a text around it."""
+    from handlers.importers import unpacked
+
+    return unpacked(source, kind)
 
 
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:

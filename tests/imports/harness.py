@@ -30,11 +30,17 @@ class Shell:
 
     def bring(self, source: Path, *options: str) -> dict[str, Any]:
         """The result of an import of a source whose kind is detected."""
-        return json.loads(self.run("import", str(source), *options, "--json"))
+        return self._done("import", str(source), *options, "--json")
 
     def bring_kind(self, kind: str, source: Path) -> dict[str, Any]:
         """The result of an import of a source as this kind."""
-        return json.loads(self.run("import", kind, str(source), "--json"))
+        return self._done("import", kind, str(source), "--json")
+
+    def _done(self, *line: str) -> dict[str, Any]:
+        """The JSON of an import, without the number of its call."""
+        done = json.loads(self.run(*line))
+        done.pop("undo", None)
+        return done
 
     def export(self, kind: str = "jsonl") -> Path:
         """A new export."""

@@ -559,3 +559,20 @@ def test_rules_in_two_places_stay_in_both(shell: Shell, tmp_path: Path) -> None:
     for place in ([], ["--into", "site"], ["--into", "shop"]):
         assert shell.bring(source, *place)["counts"] == {"archived": 1, "already there": 1, "left out": 0}
     assert active(shell) == ["Use tabs."] * 3
+
+
+@pytest.mark.parametrize("path", ["a.json", "b.json"])
+@pytest.mark.parametrize("text", ["Use tabs.", "Use spaces."])
+def test_an_observation_that_moved_to_another_session_is_no_second_memory(
+    text: str, path: str, shell: Shell, tmp_path: Path
+) -> None:
+    def export(name: str, session: str, content: str) -> Path:
+        row = {"sync_id": "o1", "session_id": session, "title": "Style", "content": content, "topic_key": "t"}
+        return json_file(name, {"observations": [row]})(tmp_path)
+
+    shell.bring_kind("engram", export("a.json", "s1", "Use tabs."))
+    assert both(shell, "engram", export(path, "s2", text)) == {"archived": 1, "memories": 1}
+    assert active(shell) == [f"Style\n\n{text}"]
+    assert both(shell, "engram", tmp_path / path) == {"already there": 1}
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert active(shell) == ["Style\n\nUse tabs."]

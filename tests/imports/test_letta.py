@@ -1,11 +1,14 @@
 """Agent files of Letta: known again after a change, told apart from other agents, and all that is left out named."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kernel.calls.dispatch import Dispatch
+from kernel.server import app
 from tests.imports.harness import Shell
 
 
@@ -121,3 +124,44 @@ def test_a_talk_that_has_lost_its_beginning_keeps_what_was_imported(shell: Shell
     done = shell.bring(talk(tmp_path / "a.af", *more, *last))
     assert done["counts"] == {"memories": 1, "repeated": 1, "already there": 2, "left out": 0}
     assert [live(shell, text) for text in ("Ok.", "One.", "Two.", "Three.")] == [True] * 4
+
+
+def blocks(path: Path, *values: str) -> Path:
+    """An agent file of nothing but blocks."""
+    parts = [
+        {"id": f"block-{number}", "label": f"label{number}", "value": value} for number, value in enumerate(values)
+    ]
+    path.write_text(json.dumps({"agents": [], "blocks": parts}))
+    return path
+
+
+def test_a_block_that_was_emptied_goes_and_comes_back_with_its_text(shell: Shell, tmp_path: Path) -> None:
+    shell.bring(blocks(tmp_path / "a.af", "Likes tea."))
+    done = shell.bring(blocks(tmp_path / "b.af", "  "))
+    assert (done["counts"], done["remarks"]) == (
+        {"archived": 1, "already there": 0, "left out": 0},
+        ["archived: 1 label0: gone at the source"],
+    )
+    done = shell.bring(blocks(tmp_path / "b.af", " "))
+    assert (done["counts"], done["remarks"]) == ({"already there": 0, "left out": 1}, ["left out: 1 label0: empty"])
+    assert shell.bring(blocks(tmp_path / "a.af", "Likes coffee."))["counts"] == {
+        "memory blocks": 1,
+        "already there": 0,
+        "left out": 0,
+    }
+    assert [json.loads(line)["text"] for line in shell.run("list", "--json").splitlines()] == [
+        "agents/agent/label0 Likes coffee."
+    ]
+
+
+def test_a_block_that_was_edited_here_stays_when_the_source_has_emptied_it(
+    shell: Shell, tmp_path: Path, caller: Callable[[Dispatch], Callable[..., Any]]
+) -> None:
+    shell.bring(blocks(tmp_path / "a.af", "Likes tea.", "Cat."))
+    kernel = app.open_kernel(shell.config, app.DIALECTS)
+    reply = caller(kernel.dispatch)("replace_memory", path="agents/agent/label0", content="Likes mate.")
+    assert reply.fault is None
+    kernel.store.close()
+    done = shell.bring(blocks(tmp_path / "a.af", "", "Cat."))
+    assert done["remarks"] == ["left out: 1 label0: gone at the source, and edited here since"]
+    assert "Likes mate." in shell.run("list")

@@ -161,6 +161,7 @@ def bring(shell: Shell, subject: Subject) -> dict[str, Any] | None:
     except Fault as fault:
         return None if fault.code == "invalid" and fault.message.isprintable() else pytest.fail(fault.message)
     done = json.loads(shell.run(*line))
+    done.pop("undo", None)
     assert dry == {**done, "dry_run": True}
     told = [int(remark.split()[2]) for remark in done["remarks"] if remark.startswith("left out: ")]
     if "left out" in done["counts"] or told:

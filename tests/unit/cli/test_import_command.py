@@ -1,5 +1,6 @@
 """`quipu import`: in slices that another run goes on from, with counts and remarks, and nothing left of the copies."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,9 @@ def test_what_a_fault_leaves_can_be_undone_or_completed(
         told,
         "ok",
     ]
-    assert run("undo", "6") == run("undo", "5") == 0
+    assert run("import", "shelf", shelf, "--password-env", "GOOD", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["undo"] == [5]
+    assert run("undo", "6", "5") == 0
     assert rows(config, PATHS) == []
 
 
