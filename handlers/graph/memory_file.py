@@ -296,7 +296,7 @@ def _entity(value: Mapping[str, Any], place: str) -> Iterator[_Item | LeftOut]:
     safe = [redact(text, REDACTED) for text in public]
     kept = [new for new, old in zip(safe, texts, strict=True) if new.strip() or new == old]
     yield _Entity(names[0], names[1], kept)
-    if safe != public:
+    if safe != public or REDACTED in names[0]:
         yield LeftOut(SECRET, f"{place}: {shown(names[0])}")
     yield from [LeftOut("an observation of private text", place)] * (len(texts) - len(kept))
     yield from [LeftOut("an observation without text", place, is_damage=True)] * (len(observation_list) - len(texts))
@@ -318,7 +318,7 @@ def _texts(value: Mapping[str, Any], names: tuple[str, ...]) -> list[str] | str:
     missing = [name for name in names if not members[name]]
     if missing:
         return f"no {' and no '.join(missing)}"
-    texts = [members[name][0] for name in names]
+    texts = [redact(members[name][0], REDACTED) for name in names]
     return f"a name or type of more than {MAX_NAME} characters" if max(map(len, texts)) > MAX_NAME else texts
 
 

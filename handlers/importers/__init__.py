@@ -24,6 +24,7 @@ from handlers.importers.programs import (
     PROGRAMS,
     is_database,
     is_sqlite,
+    newest,
     open_database,
     open_export,
 )
@@ -109,6 +110,10 @@ def _open_folder(opens: Open, source: Source, stack: ExitStack) -> Read:
     return lambda: chain(left, read())
 
 
+def _open_chats(system: str, source: Source, stack: ExitStack) -> Read:
+    return newest(chats.open_export(system, source, stack))
+
+
 def _file(read: Callable[[Path], Iterator[Item]]) -> Open:
     return lambda source, _stack: partial(read, source.path)
 
@@ -161,14 +166,14 @@ IMPORTS = (
         "chatgpt",
         "the ZIP archive that ChatGPT exports, or its conversations.json",
         "sessions",
-        (chats.is_chatgpt, partial(chats.open_export, chats.CHATGPT)),
+        (chats.is_chatgpt, partial(_open_chats, chats.CHATGPT)),
         is_export=True,
     ),
     _import(
         "claude",
         "the ZIP archive that Claude exports, or its conversations.json",
         "sessions",
-        (chats.is_claude, partial(chats.open_export, chats.CLAUDE)),
+        (chats.is_claude, partial(_open_chats, chats.CLAUDE)),
         is_export=True,
     ),
     _import(

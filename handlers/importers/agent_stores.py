@@ -6,13 +6,14 @@ from itertools import chain
 import msgspec
 
 from handlers.importers import cogx
-from handlers.importers.programs import Export
+from handlers.importers.programs import Export, unless_deleted
 from handlers.importers.records import (
     Item,
     LeftOut,
     Values,
     clean_line,
     filled,
+    is_deleted,
     list_in,
     mapping_in,
     other_members,
@@ -57,7 +58,7 @@ def _stored(element: Element, name: str) -> Iterator[Item]:
         "updated_at": time_in(row, "updated_at", "updatedAt"),
     }
     category = clean_line(text_of(value, "kind") if inner else "", 100)
-    yield cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category)
+    yield unless_deleted(row, cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category))
 
 
 def _lines(values: Values) -> Iterator[str]:
@@ -68,7 +69,9 @@ def _lines(values: Values) -> Iterator[str]:
 def _of_graph(element: Element, name: str) -> Iterator[Item]:
     """Yield a fact with its validity, an entity, or the text of an episode."""
     row = element.row
-    if text_of(row, "fact"):
+    if is_deleted(row):
+        yield unless_deleted(row, cogx.base(_whole(row, {}, ()), GRAPHITI, "fact", name))
+    elif text_of(row, "fact"):
         fact = {
             "fact_text": row["fact"],
             "predicate": row.get("name"),

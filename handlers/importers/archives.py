@@ -51,7 +51,8 @@ _READ = {"", ".md", ".mdc", ".markdown", ".txt", ".json", ".jsonl", ".gz", ".af"
 _GZIP, _ZIP, _TARS = b"\x1f\x8b", ".zip", (".tar", ".tar.gz", ".tgz")
 _MAGIC_OF_TAR, _HEADER_BYTES = b"ustar", 512
 _OF_MACOS = "__MACOSX"
-_FENCE_LINE = regex(r"^[ ]{0,3}```[ ]*(?:json[cl5]?)?[ ]*$", re.MULTILINE | re.IGNORECASE)  # around JSON, in chats
+# The lines around JSON in an answer of a chat program.
+_FENCE_LINE = regex(r"^[ ]{0,3}```[ ]{0,3}(?:json[cl5]?)?[ ]{0,3}$", re.MULTILINE | re.IGNORECASE)
 _FENCE_BYTES = 1 << 16
 _REPLACED = "a later member has its name"
 _ENCRYPTED = 1  # the bit of a member that needs a password

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from handlers.importers.archives import head_of
 from handlers.importers.importing import Read
+from handlers.importers.programs import unless_deleted
 from handlers.importers.records import (
     Item,
     LeftOut,
@@ -15,6 +16,7 @@ from handlers.importers.records import (
     clean_line,
     damaged,
     filled,
+    is_deleted,
     left_out,
     list_in,
     mapping_in,
@@ -27,7 +29,7 @@ from handlers.importers.records import (
 from handlers.importers.text_files import files_below, names_below, opened, read_text
 from kernel.core.errors import Fault
 from kernel.memories.import_records import Record, Source, shown
-from kernel.memories.json_rows import lines
+from kernel.memories.json_rows import Element, lines
 
 SYSTEM = "cogx"
 _MANIFEST = "manifest.json"
@@ -45,6 +47,8 @@ def is_archive(path: Path) -> bool:
 def open_archive(source: Source, _stack: ExitStack) -> Read:
     """Return the records of all files of the folder."""
     folder = source.path
+    if not folder.is_dir():
+        raise damaged(folder.name, "is no folder and no TAR archive")
     manifest = next(names_below(folder, _MANIFEST), None)
     if manifest is None:
         raise damaged(source.path.name, f"holds no {_MANIFEST}")
@@ -66,20 +70,23 @@ def _items(folder: Path, system: str) -> Iterator[Item]:
         try:
             with opened(folder, name) as file:
                 for element in lines(file, name):
-                    if isinstance(element, LeftOut):
-                        yield element
-                        continue
-                    row = element.row
-                    kind = text_of(row, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
-                    reader = _KINDS.get(kind.removesuffix("s"))
-                    if reader is None:
-                        yield LeftOut(f"of the kind {clean_line(kind, 40)}")
-                        continue
-                    make, members = reader
-                    yield from _other_members(row, members, element.place)
-                    yield from make(row, base(row, system, kind, name))
+                    yield from [element] if isinstance(element, LeftOut) else _of_row(element, system, name)
         except Fault as fault:
             yield left_out(fault)
+
+
+def _of_row(element: Element, system: str, name: str) -> Iterator[Item]:
+    row = element.row
+    kind = text_of(row, "kind") or name.rpartition("/")[2].removesuffix(".jsonl")
+    reader = _KINDS.get(kind.removesuffix("s"))
+    if is_deleted(row):
+        yield unless_deleted(row, base(row, system, kind, name))
+    elif reader is None:
+        yield LeftOut(f"of the kind {clean_line(kind, 40)}")
+    else:
+        make, members = reader
+        yield from _other_members(row, members, element.place)
+        yield from make(row, base(row, system, kind, name))
 
 
 def _other_members(row: Values, members: frozenset[str], place: str) -> Iterator[LeftOut]:

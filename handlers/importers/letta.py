@@ -14,6 +14,7 @@ from handlers.importers.records import (
     LeftOut,
     Values,
     filled,
+    is_deleted,
     list_in,
     mapping_in,
     other_members,
@@ -105,7 +106,10 @@ def _block(row: Values, agent: str, name: str, counts: Counter[tuple[str, str]])
     label = "-".join(_WORD.findall(text_of(row, "label"))) or "block"
     counts[agent, label] += 1
     label += f"-{counts[agent, label]}" if counts[agent, label] > 1 else ""
-    origin, text = filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name}), text_of(row, "value")
+    origin, text = (
+        filled({"system": SYSTEM, "id": text_of(row, "id"), "file": name}),
+        "" if is_deleted(row) else text_of(row, "value"),
+    )
     kind = "memory block" if text else GONE  # emptied, if it was imported before
     title, details = ("", {}) if text else (label, {"why": EMPTY})
     return Record("paths", kind, label, text, f"agents/{agent}", title, origin=origin, details=details)
@@ -116,7 +120,7 @@ def _passage(row: Values, agent: str, name: str) -> Item:
     number = f"{agent}:{number}" if _OF_FILE.fullmatch(number) else number
     return Record(
         "brain",
-        "memory",
+        GONE if is_deleted(row) else "memory",
         f"{SYSTEM}:{number or text}",
         text,
         tags=tags_of(row.get("tags")),
@@ -146,7 +150,9 @@ def _message(row: Values, talk: _Talk, name: str) -> Iterator[Item]:
         before = f"after {stable_id('text', talk.last)} ({talk.texts[talk.last]})"
         number = f"message {talk.count}" if at else before if talk.last else ""
     talk.last = text
-    if text or not calls:
+    if is_deleted(row):
+        yield LeftOut("deleted there", number)
+    elif text or not calls:
         yield Record(
             "sessions",
             "memory",

@@ -33,6 +33,7 @@ _INLINE_TAG = regex(r"</?[A-Za-z][^<>\n]{0,200}>")
 _OF_LAYOUT = {"a", "center", "code", "div", "li", "ol", "p", "pre", "span", "table", "td", "tr", "ul"}
 _MOST_ELEMENTS = 20
 _DETAILS = "details"
+_DEEPEST = 7  # more than a heading has marks
 _MOST_LEAD = 100  # characters of a line that leads to the headings below it
 _FORBIDS = regex(
     r"[\u274c\u26d4\U0001f6ab\U0001f6d1]|\u7981\u6b62|\u4e0d(?:\u8981|\u5f97|\u53ef)|\uae08\uc9c0|"
@@ -220,7 +221,10 @@ def _lead(lines: Sequence[str], *, is_plain: bool = True) -> str:
     since it is short and forbids, if it may be such a plain line; else no sentence leads.
     """
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    if _ITEM.fullmatch(last) or last.startswith((">", "|", "<")):
+    if item := _ITEM.fullmatch(last):
+        is_lead = item[1].rstrip("*_ ").endswith(":") and _FORBIDS.search(item[1])
+        return item[1].strip("*_ ") if is_lead else ""
+    if last.startswith((">", "|", "<")):
         return ""
     is_lead = last.rstrip("*_ ").endswith(":") or _BOLD.fullmatch(last)
     text = last.strip("*_ ")
@@ -280,11 +284,35 @@ def _title(text: str) -> str:
 
 
 def observations(text: str) -> Iterator[Observation]:
-    """Yield the items with a category in brackets, or with a tag; tasks, links and times of a clock are none."""
+    """Yield the items with a category in brackets, or with a tag; tasks, links, times of a clock and what is struck out
+    are none.
+
+    The heading, line or item above an item stays before it if that forbids: `Never: push to main`.
+    """
+    above: list[tuple[float, str]] = []
     for line, visible in _shown_lines(text):
-        item = _ITEM.fullmatch(line)
-        if item is not None and (observation := _observation(item[1].strip(), visible[item.start(1) :])) is not None:
-            yield observation
+        item, heading = _ITEM.fullmatch(line), _HEADING.fullmatch(line)
+        if heading:
+            _descend(above, len(heading[1]) - _DEEPEST, _title(heading[2]))
+        elif item is not None:
+            own, depth = item[1].strip(), item.start(1)
+            while above and above[-1][0] >= depth:
+                above.pop()
+            observation = None if _is_struck_out(own) else _observation(own, visible[item.start(1) :])
+            if observation is not None:
+                forbids = next((lead for _, lead in reversed(above) if _FORBIDS.search(lead)), "")[:_MOST_LEAD]
+                yield observation._replace(text=f"{forbids}: {observation.text}") if forbids else observation
+            _descend(above, depth, own.strip("*_: "))
+        elif bare := line.strip("*_ \t"):
+            _descend(above, 0, bare.rstrip(":") if bare.endswith(":") else "")
+
+
+def _is_struck_out(text: str) -> bool:
+    """Return whether all of an item is struck out, but for its category, tags and context."""
+    match = _CATEGORY.fullmatch(text)
+    start, _, rest = (match[2] if match else text).partition("~~")
+    inside, end, after = rest.partition("~~")
+    return bool(end and inside) and not start and all(word[0] in "#(" for word in after.split())
 
 
 def _observation(text: str, visible: str) -> Observation | None:

@@ -41,6 +41,7 @@ _TAG_KEYS = ("tags", "tag", "Tags")
 _OWN_KEYS = {"title", "type", "permalink", "tags", "created", "modified", "description", "name", "key_points"}
 _TEXTS, _TIMES = {"title", "type", "permalink", "description", "name"}, {"created", "modified"}
 _OF_QUIPU = {"generated", "sources", "tool", "scope"}  # the source of a page of an export, no text of it
+_OLD = {"deprecated", "archived", "deleted"}
 _COLUMNS = {"category", "note_type"}  # of a page of an export
 _HEAD_BYTES = 4096
 _VERSION = "okf_version:"
@@ -208,6 +209,7 @@ def _observations(
 ) -> Iterator[Record]:
     """Yield a memory for each observation, and a link from it to the subject of the page."""
     head = _unknown(page.head)
+    is_old = page.head.get("status") in _OLD or any(page.head.get(name) is True for name in _OLD)
     for observation in observations:
         start, end = markdown.span(observation.text)
         key = f"{note.key}#{observation.category}#{observation.text}"  # not its place, which an item above it moves
@@ -223,7 +225,7 @@ def _observations(
                 "metadata": filled({"context": observation.context, "note": note.title, "front_matter": head}),
                 "valid_from": utc_time(start) if start else None,
                 "valid_until": utc_time(end or text_of(page.head, "stale_after") or "-"),
-                "status": "archived" if page.head.get("status") == "deprecated" else "active",
+                "status": "archived" if is_old else "active",
             },
         )
         yield _link(note, f"{key}>", ("memory", key), ("entity", entity), "part_of", "")

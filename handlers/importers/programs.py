@@ -106,7 +106,11 @@ def open_export(export: Export, source: Source, stack: ExitStack) -> Read:
     parts = parts_of(inner, stack)
     if not any(isinstance(part, Part) and _is_export(export, part) for part in parts):
         raise Fault("invalid", f"{shown(source.path.name)} holds nothing that can be imported.")
-    read = partial(_export_items, export, parts, source.path.name)
+    return newest(partial(_export_items, export, parts, source.path.name))
+
+
+def newest(read: Read) -> Read:
+    """Return the items of an export, of each with several versions the last."""
     return partial(_newest, read, cache(partial(_last_versions, read)))
 
 
@@ -147,7 +151,7 @@ def _is_version(item: Record) -> bool:
     return 0 < len(item.text.strip()) <= MAX_TEXT or item.kind != "memory"
 
 
-def _unless_deleted(row: Values, item: Record) -> Record:
+def unless_deleted(row: Values, item: Record) -> Record:
     """Return the record of a row, of a deleted row one that only stands for the deletion."""
     deleted_at = time_in(row, "deleted_at") or item.updated_at or _NO_TIME
     return item._replace(kind=GONE, text="", updated_at=deleted_at) if is_deleted(row) else item
@@ -245,11 +249,14 @@ def _claude_mem_item(table: str, row: Values, name: str, platforms: Mapping[str,
         origin=filled({"system": CLAUDE_MEM, "table": kind, "id": row.get("id"), "file": name}),
         details={"priority": _PRIORITIES.get(category, 3), "metadata": {**mapping_in(row.get("metadata")), **metadata}},
     )
-    return _unless_deleted(row, item)
+    return unless_deleted(row, item)
 
 
 def _observation_text(row: Values) -> str:
-    facts = [f"- {fact}" for fact in texts_in(row.get("facts"))]
+    text = text_of(row, "facts")
+    facts = [
+        f"- {fact}" for fact in ([text] if text and not text.lstrip().startswith("[") else texts_in(row.get("facts")))
+    ]
     parts = [text_of(row, "title"), text_of(row, "subtitle"), text_of(row, "narrative", "text"), "\n".join(facts)]
     return "\n\n".join(part.strip() for part in parts if part.strip())
 
@@ -308,7 +315,7 @@ def _engram_observation(row: Values, name: str) -> Record:
             **({"has_own_id": True, "has_no_session": not session} if number else {}),
         },
     )
-    return _unless_deleted(row, item)
+    return unless_deleted(row, item)
 
 
 _BOTH_WAYS = {"related", "contradicts"}
@@ -354,7 +361,7 @@ def _service_memory(row: Values, name: str) -> Iterator[Item]:
             "superseded_by": _service_key(newer) if newer else None,
         },
     )
-    yield _unless_deleted(row, item)
+    yield unless_deleted(row, item)
     if newer and not is_deleted(row):
         yield _service_link(newer, digest, "supersedes", name, row)
 
@@ -419,7 +426,7 @@ def _mem0_items(element: Element, name: str) -> Iterator[Item]:
             inner = Element("", {"id": number, **mapping_in(part)}, f"{element.place}, {number}")
             yield from _mem0_items(inner, name)
     elif any(name in row for name in _MEM0_TEXTS) or is_deleted(row):
-        yield _unless_deleted(row, _mem0_memory(row, name))
+        yield unless_deleted(row, _mem0_memory(row, name))
     else:
         yield from _mem0_categories(element, name)
 

@@ -17,11 +17,14 @@ MAX_NAME = 1000  # characters of a title, a name or a tag
 MAX_TAGS = 64
 EMPTY = "empty"  # why a text is left out
 _SECONDS_END = 2e10  # the year 2603; larger numbers are milliseconds, microseconds or nanoseconds
+_NANOSECONDS_END = _SECONDS_END * 1e9
 _SECONDS_BEGIN = 1e8  # the year 1973; smaller numbers are no times, but years, days or counts
 # A date as one number, by its length: of front matter, and of the names of many notes.
 _COMPACT = {4: "%Y", 6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
 _LEAST_VECTOR = 16  # numbers of a list
+_SET_ASIDE = {"archived", "paused", "inactive", "expired", "disabled", "superseded", "obsolete"}
+_NO = {"", "0", "false", "no", "n", "f", "null", "none"}
 _TIMES = {
     *("created_at", "createdAt", "timestamp", "updated_at", "updatedAt", "created_at_iso", "updated_at_iso"),
     *("created_at_epoch", "expiration_date"),
@@ -73,7 +76,7 @@ def utc_of(value: object) -> str:
         if len(bare) in _COMPACT and (date := _compact(bare)):
             return date
         if isinstance(value, str) and not _DIGITS.fullmatch(bare):
-            return utc_time(bare) or utc_time(f"{bare}-01") or ""  # a month is its first day
+            return _time_in_text(bare)
         value = float(bare)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
@@ -84,7 +87,14 @@ def utc_of(value: object) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return ""
-    return iso(moment) if value >= _SECONDS_BEGIN else ""
+    return iso(moment) if _SECONDS_BEGIN <= value <= _NANOSECONDS_END else ""
+
+
+def _time_in_text(text: str) -> str:
+    """Return a time in the form of ISO 8601, or nearly: with slashes, with blanks and a name around the offset."""
+    bare = text.removesuffix(" UTC").replace(" +", "+").replace(" -", "-")
+    bare = bare.replace("/", "-") if bare[4:5] == "/" else bare
+    return utc_time(bare) or utc_time(f"{bare}-01") or ""  # a month is its first day
 
 
 def _compact(digits: str) -> str:
@@ -98,16 +108,26 @@ def _compact(digits: str) -> str:
 
 def is_deleted(values: Values) -> bool:
     """Return whether a program says of a row that it is deleted."""
-    is_marked = any(values.get(name) not in (None, "", False, 0) for name in ("deleted_at", "is_deleted", "deleted"))
-    return is_marked or not _states(values).isdisjoint({"deleted", "delete"})
+    is_marked = any(
+        _is_true(values.get(name)) for name in ("deleted_at", "deletedAt", "is_deleted", "isDeleted", "deleted")
+    )
+    return is_marked or not _states(values).isdisjoint({"deleted", "delete", "removed", "trashed"})
 
 
 def is_set_aside(values: Values) -> bool:
     """Return whether a program says of a row that it is kept but no longer used."""
     if values.get("state") or values.get("status"):  # the time of an earlier state may stand beside it
-        return not _states(values).isdisjoint({"archived", "paused", "inactive", "expired", "disabled"})
-    is_off = values.get("is_active") is False or values.get("active") is False
-    return is_off or any(values.get(name) for name in ("archived_at", "archived", "is_archived"))
+        return not _states(values).isdisjoint(_SET_ASIDE)
+    is_off = any(
+        values.get(name) is not None and not _is_true(values[name]) for name in ("is_active", "isActive", "active")
+    )
+    archived = ("archived_at", "archivedAt", "archived", "is_archived", "isArchived")
+    return is_off or any(_is_true(values.get(name)) for name in archived)
+
+
+def _is_true(value: object) -> bool:
+    """Return whether a value is none of the forms in which programs write a no."""
+    return bool(value) and str(value).strip().lower() not in _NO
 
 
 def _states(values: Values) -> set[str]:

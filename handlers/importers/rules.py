@@ -213,7 +213,8 @@ def file_items(root: Path, name: str, owner: Owner, prefix: str = "") -> Iterato
             continue
         page, secrets = markdown.screened(file.name, file.text)
         yield from secrets
-        parts = markdown.sections(page.body, empty=True)
+        about = text_of(page.head, "description")
+        parts = [*markdown.sections(page.body, empty=True)] or [markdown.Section("", about)] * bool(about)
         sections = [part._replace(above=(*here.above, *part.above)) for part in parts]
         guidelines = [*_guidelines(file, page, sections, owner, prefix)]
         yield from guidelines

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.imports.harness import Shell
-from tests.imports.sources import SOURCES, json_file, written, zip_file
+from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, json_file, written, zip_file
 
 
 def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
@@ -835,3 +835,85 @@ def test_a_session_of_codex_may_hold_events_alone(shell: Shell, tmp_path: Path) 
     done = shell.bring(path)
     assert done["counts"] == {"memories": 1, "already there": 0, "left out": 1}
     assert contents(shell) == ["Question: Which port?\n\nAnswer: 7437.\n\nDone."]
+
+
+@pytest.mark.parametrize(
+    ("members", "status"),
+    [
+        ({"deleted": "false", "deleted_at": "null", "archived": "no"}, "active"),
+        ({"is_active": "true", "archivedAt": None}, "active"),
+        ({"is_active": 0}, "archived"),
+        ({"isActive": "false"}, "archived"),
+        ({"archivedAt": "2026-01-01"}, "archived"),
+        ({"status": "superseded"}, "archived"),
+        ({"isDeleted": True}, None),
+        ({"deletedAt": "2026-01-01"}, None),
+        ({"status": "removed"}, None),
+    ],
+)
+def test_states_count_in_all_forms_in_which_programs_write_them(
+    members: dict[str, Any], status: str | None, shell: Shell, tmp_path: Path
+) -> None:
+    done = shell.bring(json_file("m.json", [{"id": "1", "memory": "Likes tea.", **members}])(tmp_path))
+    rows = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    states = [line["row"]["status"] for line in rows if line.get("table") == "brain_memory"]
+    assert (states, done["counts"]["left out"]) == (([status], 0) if status else ([], 1))
+
+
+@pytest.mark.parametrize(
+    ("written_time", "at"),
+    [
+        ("2024/03/05", "2024-03-05T00:00:00.000Z"),
+        ("2024-03-05 10:00:00 +0000 UTC", "2024-03-05T10:00:00.000Z"),
+        ("2024-03-05 10:00:00 -0500", "2024-03-05T15:00:00.000Z"),
+        (99999999999999999999, None),
+        ("03/05/2024", None),
+    ],
+)
+def test_times_that_are_nearly_iso_are_read_and_others_kept_as_they_are(
+    written_time: str | int, at: str | None, shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring(json_file("m.json", [{"id": "1", "memory": "Likes tea.", "created_at": written_time}])(tmp_path))
+    rows = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    (row,) = (line["row"] for line in rows if line.get("table") == "brain_memory")
+    assert (row["created_at"] == at, "created_at" in row["metadata"]) == (at is not None, at is None)
+
+
+@pytest.mark.parametrize("kind", ["chatgpt", "claude"])
+def test_of_a_conversation_that_is_twice_in_an_export_the_newest_counts(
+    kind: str, shell: Shell, tmp_path: Path
+) -> None:
+    def talk(question: str, update: str) -> dict[str, Any]:
+        row = json.loads(json.dumps(ROWS[kind][0]).replace("Question 0?", question))
+        return {**row, "update_time": update, "updated_at": update}
+
+    rows = [talk("New tea?", "2026-02-02T00:00:00Z"), talk("Old tea?", "2026-02-01T00:00:00Z")]
+    done = shell.bring(json_file("conversations.json", rows)(tmp_path))
+    assert (done["kind"], done["counts"]) == (kind, {"memories": 1, "already there": 0, "left out": 1})
+    assert '"content":"Question: New tea?"' in shell.export().read_text(encoding="utf-8")
+
+
+def test_a_fact_of_claude_mem_is_not_cut_at_its_comma(shell: Shell, tmp_path: Path) -> None:
+    row = {"id": 1, "title": "Tools", "facts": "Use make, not cmake"}
+    shell.bring(json_file("c.json", {"totalObservations": 1, "observations": [row]})(tmp_path))
+    assert "- Use make, not cmake" in shell.export().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["langgraph", "graphiti", "cogx", "mem0", "mcp-memory-service"])
+def test_a_row_that_its_source_marks_as_deleted_does_not_come_back(kind: str, shell: Shell, tmp_path: Path) -> None:
+    def bring(rows: list[Any]) -> dict[str, Any]:
+        if kind == "cogx":
+            (tmp_path / "x").mkdir(exist_ok=True)
+            (tmp_path / "x" / "manifest.json").write_text('{"cogx_version": "0.1"}')
+            (tmp_path / "x" / "memories.jsonl").write_text(written(kind, rows))
+            return shell.bring_kind(kind, tmp_path / "x")
+        (tmp_path / "x.json").write_text(written(kind, rows))
+        return shell.bring_kind(kind, tmp_path / "x.json")
+
+    rows: list[Any] = COGX_ROWS if kind == "cogx" else ROWS[kind]
+    bring(rows)
+    counts = bring([{**rows[0], "is_deleted": True}, *rows[1:]])["counts"]
+    assert counts == {"archived": 1, "already there": 2, "left out": 0}
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    states = [line["row"]["status"] for line in lines if line.get("table") == "brain_memory"]
+    assert sorted(states) == ["active", "active", "archived"]

@@ -165,3 +165,20 @@ def test_a_block_that_was_edited_here_stays_when_the_source_has_emptied_it(
     done = shell.bring(blocks(tmp_path / "a.af", "", "Cat."))
     assert done["remarks"] == ["left out: 1 label0: gone at the source, and edited here since"]
     assert "Likes mate." in shell.run("list")
+
+
+def test_a_passage_and_a_message_that_are_deleted_there_are_not_here(shell: Shell, tmp_path: Path) -> None:
+    path = agent(tmp_path / "a.af", "Ada", "The old town.")
+    shell.bring(path)
+    document = json.loads(path.read_text())
+    for row in (document["agents"][0]["messages"][0], document["passages"][0], document["blocks"][0]):
+        row["is_deleted"] = True
+    path.write_text(json.dumps(document))
+    done = shell.bring(path)
+    assert (done["counts"], sorted(done["remarks"])) == (
+        {"archived": 2, "already there": 0, "left out": 1},
+        [
+            "archived: 2 human, Passage: The old town.: gone at the source",
+            "left out: 1 message-0: deleted there",
+        ],
+    )

@@ -158,3 +158,19 @@ def test_other_files_of_the_programs_are_named(shell: Shell, tmp_path: Path) -> 
         f"left out: 2 {called}: is called by name, and no rule",
         "left out: 1 .cursor/rules/a.json: is no rules file",
     ]
+
+
+def test_an_item_that_leads_to_headings_stays_above_them(shell: Shell, tmp_path: Path) -> None:
+    git = "# Git\n\n- These are forbidden:\n\n## Force push\nUse --force.\n\n"
+    text = f"{git}# Style\n- Do not push.\n\n## Tabs\nUse tabs.\n"
+    shell.bring_kind("rules", text_files("web", {"CLAUDE.md": text})(tmp_path))
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    names = {line["row"]["name"] for line in lines if line.get("table") == "scopes_entry"}
+    assert {"CLAUDE.md: Git > These are forbidden: > Force push", "CLAUDE.md: Style > Tabs"} <= names
+
+
+def test_rules_that_are_nothing_but_a_description_are_that(shell: Shell, tmp_path: Path) -> None:
+    files = {".cursor/rules/a.mdc": "---\ndescription: Never use tabs\nalwaysApply: true\n---\n"}
+    done = shell.bring_kind("rules", text_files("web", files)(tmp_path))
+    assert done["counts"] == {"guidelines": 1, "already there": 0, "left out": 0}
+    assert '"content":"Never use tabs"' in shell.export().read_text(encoding="utf-8")

@@ -59,3 +59,16 @@ def test_a_secret_in_front_matter_is_left_out(member: str, shell: Shell, tmp_pat
     done = shell.bring(text_files("vault", {"a.md": page})(tmp_path))
     assert (done["counts"]["notes"], done["remarks"]) == (1, ["left out: 1 a.md: a password or key"])
     assert key not in shell.export().read_text(encoding="utf-8")
+
+
+def test_the_name_of_an_entity_holds_no_secret(shell: Shell, tmp_path: Path) -> None:
+    name = "password: kQ9x!vR2mL"
+    rows = [
+        {"type": "entity", "name": name, "entityType": "login", "observations": ["Of the shop."]},
+        {"type": "relation", "from": name, "to": "shop", "relationType": "opens"},
+    ]
+    (tmp_path / "memory.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    done = shell.bring(tmp_path / "memory.jsonl")
+    assert done["counts"] == {"entities": 1, "observations": 1, "relations": 1, "left out": 1}
+    assert done["remarks"] == ["left out: 1 line 1: password: [redacted]: a password or key"]
+    assert "kQ9x" not in shell.export().read_text(encoding="utf-8")

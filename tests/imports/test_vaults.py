@@ -233,3 +233,39 @@ def test_older_versions_that_logseq_keeps_are_no_notes_and_its_property_gives_ta
     lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
     (tags,) = (line["row"]["tags"] for line in lines if line.get("table") == "brain_note")
     assert json.loads(tags) == ["work", "client", "big deal"]
+
+
+@pytest.mark.parametrize(
+    ("text", "memories"),
+    [
+        ("- Never:\n  - [rule] push to main #git\n- Always:\n  - [rule] test\n", {"Never: push to main #git", "test"}),
+        ("## Do not\n\n- [rule] rebase\n\n## Do\n\n- [rule] squash\n", {"Do not: rebase", "squash"}),
+        (
+            "**Never:**\n\n- [rule] push\n- [rule] merge\n\nThe rest:\n\n- [rule] pull\n",
+            {"Never: push", "Never: merge", "pull"},
+        ),
+        ("Never guess.\n\n- [fact] The port is 80\n", {"The port is 80"}),
+        ("- Do not push.\n- [fact] The port is 80\n", {"The port is 80"}),
+        (
+            "- [fact] ~~The port is 80~~ #old\n- ~~[fact] It is 81 #old~~\n- [fact] It is ~~82~~ 83\n",
+            {"It is ~~82~~ 83"},
+        ),
+    ],
+)
+def test_an_observation_keeps_the_words_above_it_that_forbid_it(
+    text: str, memories: set[str], shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring_kind("basic-memory", text_files("vault", {"a.md": text})(tmp_path))
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    assert {line["row"]["content"] for line in lines if line.get("table") == "brain_memory"} == memories
+
+
+@pytest.mark.parametrize("head", ["archived: true", "status: archived", "deleted: true", "status: deprecated"])
+def test_observations_of_a_page_that_is_no_longer_in_force_are_archived(
+    head: str, shell: Shell, tmp_path: Path
+) -> None:
+    files = {"a.md": f"---\n{head}\n---\n- [fact] The port is 80\n", "b.md": "- [fact] It is 81\n"}
+    shell.bring_kind("obsidian", text_files("vault", files)(tmp_path))
+    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
+    rows = [line["row"] for line in lines if line.get("table") == "brain_memory"]
+    assert {row["content"]: row["status"] for row in rows} == {"The port is 80": "archived", "It is 81": "active"}
