@@ -6,9 +6,9 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 """
 
 from calendar import month_name
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 from functools import partial
-from itertools import dropwhile, pairwise, takewhile
+from itertools import dropwhile, pairwise, permutations, takewhile
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -27,9 +27,10 @@ _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which dec
 _ADVERB, _VERBS = "ly", "ed"  # their endings
 _PAST = frozenset("became gave left quit sold took went".split())
 _RECENT = frozenset(
-    """actualmente ahora aktuell antes anymore auparavant avant bisher bislang current desde désormais formerly früher
-    heute hoy inzwischen jetzt last latest maintenant mittlerweile neue neuer neues new newest next nouveau nouvelle
-    nueva nuevo nun previously revised seit since today updated vorher yesterday""".split()
+    """actualmente again ahora aktuell antes anymore auparavant avant bisher bislang current desde désormais encore
+    formerly früher heute hoy inzwischen jetzt last latest maintenant mittlerweile neue neuer neues new newest
+    next nouveau nouvelle nueva nuevo nun previously revised seit since today updated vorher wieder yesterday
+    сейчас снова теперь""".split()
 )
 _DETERMINERS = frozenset(
     """a an her his my our the their your das der die ein eine mein meine unser unsere la le les ma mes mon nos notre un
@@ -37,6 +38,7 @@ _DETERMINERS = frozenset(
 )
 _OWN = frozenset("her his its my our the their your".split())
 _QUALIFIERS = frozenset("at during for in on to".split())
+_CASE = 2  # words that name a case, as "on Sundays"
 # What follows these in an aside, as "in fact" and "for the record": such a statement is of no case.
 _ASIDES = frozenset(
     "clear exact fact honest moment now precise present reality record reflection thought truth".split()
@@ -94,7 +96,7 @@ _CHANGES = tuple(
 )
 # Whatever the relation was: "studies law with Mr. Pohl", "switched to Ms. Rist for law".
 _SWITCHED = frozenset("changed switched transferred gewechselt umgestiegen wechselte cambió pasó passé".split())
-_TO = frozenset("to auf zu a à".split())
+_TO = frozenset("to auf nach zu a à".split())
 _CHANGED = _SWITCHED.union(*(changes for _, changes in _CHANGES))
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = (
@@ -131,12 +133,13 @@ class _Asked(NamedTuple):
 
 
 class _Statement(NamedTuple):
-    """A short hit, without its label, all its words, its content words in order and without numbers, those of the
-    question's subjects that it holds, the question, its names of several parts that the question has, such as check-in,
-    and its share of a value that the question names.
+    """A short hit, its number, its text without its label, all its words, its content words in order and without
+    numbers, those of the question's subjects that it holds, the question, its names of several parts that the question
+    has, such as check-in, and its share of a value that the question names.
     """
 
     item: ScoredDocument
+    doc: int
     text: str
     is_labelled: bool
     spoken: list[str]
@@ -183,62 +186,128 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
 
 def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None]) -> list[ScoredDocument]:
     every = [statement for statement in statements if statement is not None]
-    allow = partial(_allow, every, {})
-    replaces = partial(_replaces, max(len(statement.subjects) for statement in every))
+    listed: dict[int, bool] = {}
+    replaced = _replaced(every, listed)
     # Where much is said of a thing, a word of the question that no hit has may name the part.
     has_all = frozenset[str]().union(*(statement.subjects for statement in every)) == every[0].asked.every
     is_clear = has_all or len(every) <= _VERSIONS + 1
-    for rule in (replaces, _is_asked_bare) if is_clear else (replaces,):
+    rules: tuple[_Rule, ...] = (
+        lambda newer, older: (newer.doc, older.doc) in replaced,
+        lambda bare, part: is_clear and _is_asked_bare(bare, part) and _are_no_lists(every, listed, bare, part),
+    )
+    for rule in rules:
         for at, better in enumerate(statements):
             if better is None:
                 continue
-            first = next(
-                (place for place, other in enumerate(statements[:at]) if other and allow(rule, better, other)), at
-            )
+            first = next((place for place, other in enumerate(statements[:at]) if other and rule(better, other)), at)
             if first < at:
                 statements.insert(first, statements.pop(at))
                 sequence.insert(first, replace(sequence.pop(at), score=sequence[first].score))
     for at, older in enumerate(statements):
         if older is None:
             continue
-        newer = next(
-            (statement for statement in statements[:at] if statement and allow(replaces, statement, older)), None
-        )
+        before = (statement for statement in statements[:at] if statement)
+        newer = next((statement for statement in before if (statement.doc, older.doc) in replaced), None)
         if newer is not None:
             document = newer.item.document
             sequence[at] = replace(sequence[at], newer=f"{document.space}/{document.key}")
     return sequence
 
 
-def _allow(
-    every: Sequence[_Statement],
-    listed: dict[int, bool],
-    rule: _Rule,
-    better: _Statement,
-    other: _Statement,
-) -> bool:
-    """Return whether a statement goes before another by a rule, and neither is in a list of more about the same thing.
+def _replaced(every: Sequence[_Statement], listed: dict[int, bool]) -> set[tuple[int, int]]:
+    """Return the documents of each newer statement and of each older one that it replaces.
 
-    `listed` holds by document whether it is in one: each is looked at once, and only if a rule would move it.
+    If a statement replaces another, their values hold in turn: of all statements that have them, in whatever words, the
+    newer replaces the older.
     """
-    if (better.is_labelled and other.is_labelled) or not rule(better, other):
+    most = max(len(statement.subjects) for statement in every)
+    later = [(newer, older) for newer, older in permutations(every, 2) if _is_later(newer, older)]
+    replaced = {
+        (newer.doc, older.doc)
+        for newer, older in later
+        if len(older.subjects) == most and _is_about_same(newer, older) and _are_no_lists(every, listed, newer, older)
+    }
+    if not replaced:
+        return replaced
+    values: dict[int, int] = {}  # the first document that says the same, by document
+    for at, statement in enumerate(every):
+        same = next((other for other in every[:at] if _says_same(statement, other, replaced)), statement)
+        values[statement.doc] = values.get(same.doc, same.doc)
+    in_turn = {frozenset((values[newer], values[older])) for newer, older in replaced}
+    for newer, older in later:
+        both = {values[newer.doc], values[older.doc]}
+        if any(both <= pair for pair in in_turn) and _are_no_lists(every, listed, newer, older):
+            replaced.add((newer.doc, older.doc))
+    return replaced
+
+
+def _says_same(first: _Statement, second: _Statement, replaced: Container[tuple[int, int]]) -> bool:
+    """Return whether two statements have the same value, in whatever words, of the same subjects."""
+    docs = first.doc, second.doc
+    may_add = first.subjects == second.subjects or docs in replaced or docs[::-1] in replaced
+    if not _is_same_value(_said_of(first), _said_of(second), may_add=may_add):
         return False
-    for statement in (better, other):
-        doc = statement.item.document.doc
-        if doc not in listed:
-            listed[doc] = _is_in_list(every, statement)
-        if listed[doc]:
-            return False
-    return True
+    return _is_about_same(first, second) or _is_about_same(second, first)
+
+
+def _said_of(statement: _Statement, beside: Set[str] = frozenset()) -> dict[str, str]:
+    """Return the content words beside the subjects and others."""
+    return {stem: form for stem, form in statement.forms.items() if stem not in statement.subjects | beside}
+
+
+def _are_no_lists(every: Sequence[_Statement], listed: dict[int, bool], *statements: _Statement) -> bool:
+    """Return whether no statement is in a list of more about the same thing, nor all are labelled.
+
+    `listed` holds by document whether it is in a list: each is looked at once, and only if a rule would move it.
+    """
+    if all(statement.is_labelled for statement in statements):
+        return False
+    for statement in statements:
+        if statement.doc not in listed:
+            listed[statement.doc] = _is_in_list(every, statement)
+    return not any(listed[statement.doc] for statement in statements)
 
 
 def _is_in_list(every: Sequence[_Statement], statement: _Statement) -> bool:
-    """Return whether more than the versions of a statement are alike it and each other: by its few words a short
-    statement is alike others that have nothing else in common.
+    """Return whether more than the versions of a statement are alike it and each other, have other values and say no
+    change: by its few words a short statement is alike others that have nothing else in common.
     """
     others = [similar for similar in every if similar is not statement and _is_about_same(similar, statement)]
     pairs = ((similar, [other for other in others if other is not similar]) for similar in others)
-    return sum(any(_is_about_same(other, similar) for other in rest) for similar, rest in pairs) >= _VERSIONS
+    alike = [statement, *(similar for similar, rest in pairs if any(_is_about_same(other, similar) for other in rest))]
+    if len(alike) <= _VERSIONS or _count_values(alike) <= _VERSIONS:
+        return False
+    return 2 * sum(map(_is_of_change, alike)) < len(alike)
+
+
+def _count_values(statements: Sequence[_Statement]) -> int:
+    """Return the number of values of a relation. Two statements have the same if one says nothing that the other does
+    not, as "She studies with Ann" and "Ann teaches her", or they differ in words of relations alone.
+    """
+    every = frozenset.intersection(*(statement.words for statement in statements))
+    values: list[dict[str, str]] = []
+    for statement in statements:
+        value = _said_of(statement, every)
+        if value and not any(_is_same_value(value, other) for other in values):
+            values.append(value)
+    return len(values)
+
+
+def _is_same_value(first: dict[str, str], second: dict[str, str], *, may_add: bool = True) -> bool:
+    """Return whether two statements have the same words of a value, and one has no others but of a change or, unless
+    `may_add`, of a relation. "Switched from Ann to Bob" adds another value to "with Ann".
+    """
+    if first.keys().isdisjoint(second):
+        return False
+    own = {first[stem] for stem in first.keys() - second}, {second[stem] for stem in second.keys() - first}
+    added, changed = sorted(own, key=_CHANGED.issuperset)
+    is_added = may_add and _CHANGED.issuperset(changed) and _CHANGED.isdisjoint(added)
+    return is_added or _RELATIONS.issuperset(added | changed)
+
+
+def _is_of_change(statement: _Statement) -> bool:
+    """Return whether a statement says that a relation has another value, as "moved to Bari" does."""
+    return not _CHANGED.isdisjoint(statement.spoken) and not _TO.isdisjoint(statement.spoken)
 
 
 def _statement_text(text: str) -> str:
@@ -265,7 +334,8 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _State
     value = asked.values.share(text, str.isspace) if asked.values else None
     spoken = [*_WORD.findall(_CONTRACTED.sub(" not", _POSSESSIVE.sub("", text.lower()))), "", ""]
     names = frozenset(name for name in map(_in_words, _COMPOUND.findall(text)) if name in asked.text)
-    return _Statement(item, text, label is not None, spoken, tuple(forms), forms, words, about, asked, names, value)
+    doc, is_labelled = item.document.doc, label is not None
+    return _Statement(item, doc, text, is_labelled, spoken, tuple(forms), forms, words, about, asked, names, value)
 
 
 def _in_words(text: str) -> str:
@@ -342,16 +412,22 @@ def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
     at 8" and "closes at 6" do, or one has and the other is something. A word of change says the same, and so does a
     newer statement that says the older value otherwise, as "moved from X to Y" and "no longer X" do.
     """
-    at, value = _beginning(newer, older), older.sequence[-1]
+    at, value = _beginning(newer, older), _last(older)
     verb, other = older.spoken[at], newer.spoken[at]
     if index.is_negated(newer.text) != index.is_negated(older.text):
-        return not _places(newer.sequence, value) and newer.sequence[-1] not in older.words
+        return not _places(newer.sequence, value) and _last(newer) not in older.words
     if _places(newer.sequence, value) and not _is_in_place(newer, older, at + 1, older.forms[value]):
         return False
     if verb in _HAS and other in _IS:
         return older.spoken[at + 1] in _DETERMINERS
     are_other = at > 0 and _is_relation(older, newer, verb) and _is_relation(newer, older, other)
     return are_other and older.asked.is_for(verb) != newer.asked.is_for(other)
+
+
+def _last(statement: _Statement) -> str:
+    """Return the last word of content that says more than when it holds."""
+    words = reversed(statement.sequence)
+    return next((stem for stem in words if statement.forms[stem] not in _RECENT), statement.sequence[-1])
 
 
 def _is_in_place(newer: _Statement, older: _Statement, after: int, word: str) -> bool:
@@ -449,7 +525,13 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
         return False
     pairs = zip(newer.sequence, older.sequence, strict=True)
     same = [one == other and not _are_acronyms(newer, older, one) for one, other in pairs]
-    return any(same) and not same[0] and not same[-1]
+    return any(same) and not same[0] and not same[-1] and not _is_passive(newer, older)
+
+
+def _is_passive(newer: _Statement, older: _Statement) -> bool:
+    """Return whether one statement turns the other round, its verb in another form: "sang it", "is sung by"."""
+    ends = newer.sequence[0] == older.sequence[-1], newer.sequence[-1] == older.sequence[0]
+    return any(ends) and any(newer.forms[stem] != older.forms[stem] for stem in newer.words & older.words)
 
 
 def _are_acronyms(newer: _Statement, older: _Statement, stem: str) -> bool:
@@ -464,7 +546,7 @@ def _names_another(newer: _Statement, older: _Statement) -> bool:
     first, last = newer.spoken, older.spoken
     if not _ALSO.isdisjoint(first) or _AS_WELL.search(newer.text):
         return True
-    if first[0] != last[0] and (_is_qualified(first) or _is_qualified(last)):
+    if _case(first) != _case(last) and (_is_qualified(first) or _is_qualified(last)):
         return True
     if any(_is_of_another(newer, older, *pair) for _, *pair in _mentions(newer, older)):
         return True
@@ -543,6 +625,11 @@ def _is_qualified(words: list[str]) -> bool:
     return _ASIDES.isdisjoint(words[1 : _MOST_ASIDE + 1])
 
 
+def _case(words: list[str]) -> list[str]:
+    """Return the first two words that are no determiners, as "on monday" of "On the Monday"."""
+    return [word for word in words[: _CASE + 1] if word not in _DETERMINERS][:_CASE]
+
+
 def _is_opposite(newer: _Mention, older: _Mention) -> bool:
     """Return whether a subject has opposite prepositions, not in "from X to Y", or other letters: plan A and plan B."""
     letters = newer.following, older.following
@@ -609,15 +696,13 @@ def _is_asked_bare(bare: _Statement, part: _Statement) -> bool:
     return _is_about_part(part, bare)
 
 
-def _replaces(most: int, newer: _Statement, older: _Statement) -> bool:
-    """Return whether a statement replaces an older one; `most` is the number of subjects of the one that has most."""
+def _is_later(newer: _Statement, older: _Statement) -> bool:
+    """Return whether a statement is newer, of the same dialect, and answers nearly as well."""
     documents = newer.item.document, older.item.document
     times = [(document.updated_at, document.doc) for document in documents]
     if times[0] <= times[1] or documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
         return False
-    if len(older.subjects) < most:
-        return False
     if older.value == 1.0 and newer.value == 0.0:  # the question is about the older value
         return False
     strengths = [statement.item.scored.strength if statement.item.scored else 1.0 for statement in (newer, older)]
-    return strengths[0] >= _LEAST_SHARE * strengths[1] and _is_about_same(newer, older)
+    return strengths[0] >= _LEAST_SHARE * strengths[1]

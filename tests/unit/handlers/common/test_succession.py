@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Call, Clock
 
 Ask = Callable[[str, str, str], list[dict[str, Any]]]
+AskInTurn = Callable[[str], list[dict[str, Any]]]
 
 
 PAIRS = [
@@ -124,6 +125,99 @@ APART = [
         "how to stop the pump",
     ),
 ]
+# A question, and what holds in turn, each statement a day after that before it.
+IN_TURN = """
+with whom does Rhea study Manx?
+Rhea studies Manx with Mr. Cole.
+Rhea switched to Ms. Tew for Manx.
+Mr. Cole teaches Rhea Manx.
+Rhea takes Manx lessons with Ms. Tew now.
+
+which database does billing use?
+Billing uses MySQL.
+Billing was migrated to Postgres.
+The billing database is MySQL.
+The billing database is Postgres.
+
+what does the API return?
+The API returns XML.
+The API returns JSON.
+XML is returned by the API.
+JSON is returned by the API.
+
+who leads the choir?
+Mara leads the choir.
+Otto leads the choir.
+The choir is led by Mara.
+Otto is leading the choir.
+
+wo wohnt Paula?
+Paula wohnt in Kassel.
+Paula ist nach Jena gezogen.
+Paula lebt in Kassel.
+Paula lebt in Jena.
+
+где живёт Вера?
+Вера живёт в Туле.
+Вера переехала в Омск.
+Вера живёт сейчас в Туле.
+Вера живёт теперь в Омске.
+
+what does the tablet run?
+The tablet runs Android.
+The tablet runs Linux.
+The tablet runs Android again.
+The tablet runs LineageOS.
+
+where does Rolf live?
+Rolf lives in Ulm.
+Rolf moved to Trier.
+Rolf lives in Ulm again.
+
+where does Rolf live?
+Rolf lives in Ulm.
+Rolf moved to Trier.
+Rolf moved to Kiel.
+Rolf moved to Bonn.
+Rolf moved to Essen.
+
+is Ben a vegetarian?
+Ben is a vegetarian.
+Ben is no longer a vegetarian.
+Ben is a vegetarian again.
+Ben is not a vegetarian anymore.
+"""
+LISTS = """
+who is on the team?
+Ana is on the team.
+Bo is on the team.
+Cy is on the team.
+Di is on the team.
+
+what does Nina keep?
+Nina keeps a goose in the barn.
+Nina keeps a pony in the barn.
+Nina keeps a goat in the stable.
+Nina keeps a llama in the stable.
+
+which teams own services?
+Team Atlas owns search.
+Team Borealis owns checkout.
+Team Atlas owns billing.
+Team Borealis owns mail.
+
+when does the pool open?
+On Monday the pool opens at 7.
+On Tuesday the pool opens at 8.
+On Friday the pool opens at 7.
+On Sunday the pool opens at 8.
+
+what are the rules of the pool?
+At the pool no running is allowed.
+At the pool no diving is allowed.
+At the pool no glass is allowed.
+At the pool no dogs are allowed.
+"""
 
 
 @pytest.fixture
@@ -156,6 +250,50 @@ def test_statements_about_other_subjects_turns_and_procedures_keep_their_order(
     assert [hit for hit in hits if "older_version_of" in hit] == []
     assert hits[0]["id"] == "paths/older"
     assert not any("older_version_of" in hit for hit in hits)
+
+
+@pytest.fixture
+def ask_in_turn(call: Call, clock: Clock) -> AskInTurn:
+    """Stores texts, a day apart, as paths/0, paths/1 and so on, and returns the hits of a question."""
+
+    def stored(turns: str) -> list[dict[str, Any]]:
+        question, *texts = turns.splitlines()
+        for number, content in enumerate(texts):
+            assert call("add_memory", path=str(number), content=content).fault is None
+            clock.move(days=1)
+        reply = call("recall", query=question, floor="none")
+        return list(msgspec.json.decode(reply.structured or reply.body)["memories"])
+
+    return stored
+
+
+@pytest.mark.parametrize("turns", IN_TURN.strip().split("\n\n"))
+def test_of_values_that_hold_in_turn_the_last_comes_first(ask_in_turn: AskInTurn, turns: str) -> None:
+    first, *others = ask_in_turn(turns)
+    assert first["id"] == f"paths/{len(turns.splitlines()) - 2}"
+    assert "older_version_of" not in first
+    assert first["id"] in [hit.get("older_version_of") for hit in others]
+
+
+@pytest.mark.parametrize("items", LISTS.strip().split("\n\n"))
+def test_items_of_a_list_are_no_versions(ask_in_turn: AskInTurn, items: str) -> None:
+    assert [hit for hit in ask_in_turn(items) if "older_version_of" in hit] == []
+
+
+def test_a_return_to_the_older_value_makes_the_value_between_the_older_version(
+    ask_in_turn: AskInTurn,
+) -> None:
+    hits = ask_in_turn(
+        """with whom does Rhea study Manx?
+Rhea studies Manx with Ann.
+Rhea switched to Otis for Manx.
+Rhea studies Manx with Ann again."""
+    )
+    assert [(hit["id"], hit.get("older_version_of")) for hit in hits] == [
+        ("paths/2", None),
+        ("paths/1", "paths/2"),
+        ("paths/0", "paths/2"),
+    ]
 
 
 def test_a_short_statement_is_in_no_list_of_others_that_share_a_word_alone(call: Call, ask: Ask) -> None:
