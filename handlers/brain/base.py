@@ -40,7 +40,7 @@ DATABASES = "QUIPU_BRAIN_DATABASES"
 HALF_LIFE_DAYS = "QUIPU_BRAIN_HALF_LIFE_DAYS"
 DUPLICATE_DISTANCE = "QUIPU_BRAIN_DUPLICATE_DISTANCE"
 _SPACE = "brain:"
-_KIND_OF = {"mem": "memory", "ent": "entity", "note": "note", "lnk": "link"}  # by the beginnings of ids
+_KINDS = {"mem": "memories", "ent": "entities", "note": "notes", "lnk": "links"}  # by the beginnings of ids
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -123,14 +123,15 @@ def stored(value: Any) -> Any:
 
 
 def not_found(kind: str, key: str) -> Fault:
-    """Return the refusal of an id of no such row, which tells its kind if another, and the id in that of a recall."""
+    """Return the refusal of an id of no such row, which tells of ids that begin so, and the id in that of a recall."""
     message = f"{kind} '{key}' not found"
     place, _, id_ = key.partition("/")
-    other = _KIND_OF.get(key.partition("_")[0])
+    prefix, underscore, _ = key.partition("_")
+    other = _KINDS.get(prefix) if underscore else None
     if place.startswith(_SPACE) and id_:
         message += f": its id is {id_}, its db {place.removeprefix(_SPACE)}"
-    elif other and other not in kind.lower():
-        message += f", which is the id of {'an' if other == 'entity' else 'a'} {other}"
+    elif other and other[:3] not in kind.lower():
+        message += f"; ids of {other} begin with {prefix}_"
     return Fault("not_found", message)
 
 

@@ -171,22 +171,24 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
     number of those without a text of then; raises Fault("invalid") for an invalid id.
     """
     query = prepare(tx, request, None)
-    keys = [_key(id_) for id_ in request.ids]
+    keys = [_key(tx, id_) for id_ in request.ids]
     at = query.filters.at
     documents, absent = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
     return [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)], absent
 
 
 def missing_ids(tx: Tx, ids: Sequence[str]) -> list[str]:
-    stored = {(document.space, document.key) for document in _by_keys(tx, [_key(id_) for id_ in ids])}
-    return [one_line(id_, _SHOWN_ID) for id_ in ids if _key(id_) not in stored]
+    stored = {(document.space, document.key) for document in _by_keys(tx, [_key(tx, id_) for id_ in ids])}
+    return [one_line(id_, _SHOWN_ID) for id_ in ids if _key(tx, id_) not in stored]
 
 
-def _key(id_: str) -> tuple[str, str]:
+def _key(tx: Tx, id_: str) -> tuple[str, str]:
     space, slash, key = id_.partition("/")
-    if not slash:
-        raise Fault("invalid", f"ids: {one_line(id_, _SHOWN_ID)} is not an id of a recall, such as brain:core/mem_1")
-    return space, key
+    if slash:
+        return space, key
+    named = [f"{document.space}/{document.key}" for document in index.with_id(tx, id_, sorted(tx.context.dialects))]
+    right = f"; that is {' or '.join(named)}" if named else ", such as brain:core/mem_1"
+    raise Fault("invalid", f"ids: {one_line(id_, _SHOWN_ID)} is not an id of a recall{right}")
 
 
 def _by_keys(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Document]:

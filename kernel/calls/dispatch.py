@@ -23,9 +23,11 @@ from kernel.calls.dialect import Dialect
 from kernel.calls.tools import Batch, Found, InputRequired, Interaction, Precheck, Prepare, Reply, Request, Result, Tool
 from kernel.core.errors import Args, Fault, unless_fault
 from kernel.core.ids import call_id, current_call
+from kernel.core.lazy_regex import regex
 from kernel.core.text import RawJson, json_decoder
 from kernel.core.times import later
 from kernel.engines.sqlite.errors import as_fault
+from kernel.search import documents
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Grant, check_permission, required_permission
 from kernel.store import audit
 from kernel.store.context import CallContext
@@ -176,7 +178,7 @@ def check_grant(call: Call, request: Request | Fault) -> None:
         check_permission(entry.tool.name, entry.required, valid, call.arguments, grant.permission)
 
 
-def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:
+def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None, grant: Grant) -> Work:
     """Return the work of a call: its handler, and the rendered reply within the limit of an answer."""
     handler, tool, reply = entry.tool.handler, entry.tool, entry.dialect.reply
     arguments = (request, interaction) if tool.interactive else (request,)
@@ -184,7 +186,10 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
 
     def work(tx: Tx) -> Answer | Unfinished:
         nonlocal slices
-        result = slices(tx) if slices else handler(tx, *arguments)
+        try:
+            result = slices(tx) if slices else handler(tx, *arguments)
+        except Fault as fault:
+            raise naming_owner(tx, fault, entry.dialect.name, request, grant) from None
         if isinstance(result, GeneratorType):  # steps of work that is still to be done
             slices = Slices(cast("Steps[Result]", result), seconds=CALL_SLICE_SECONDS)
             result = slices(tx)
@@ -193,6 +198,24 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
         return checked_size(tx, reply(tool, result))
 
     return with_progress(progress_of(interaction), work) if tool.long and interaction is not None else work
+
+
+def naming_owner(tx: Tx, fault: Fault, dialect: str, request: Request, grant: Grant) -> Fault:
+    """Return a fault; that of an unknown id says which dialect has it, if the grant allows that dialect."""
+    if fault.code != "not_found":
+        return fault
+    values = (getattr(request, name) for name in request.__struct_fields__)
+    ids = [value for value in values if isinstance(value, str) and value in fault.message and _ID.fullmatch(value)]
+    for id_ in ids:
+        for document in documents.with_id(tx, id_, sorted(grant.dialects or tx.context.dialects)):
+            owner, key = document.space.partition(":")[0], document.key
+            whole = f"{document.space}/{key}"
+            if owner != dialect:
+                way = f"tools of {owner} take {key}" if grant.dialects else f'recall {{"ids": ["{whole}"]}} reads it'
+                return Fault(fault.code, f"{fault.message}; {owner} has it: {way}", fault.label, fault.context)
+            if id_ == whole and _TOLD not in fault.message:
+                return Fault(fault.code, f"{fault.message}{_TOLD}{key}", fault.label, fault.context)
+    return fault
 
 
 def checked_size(tx: Tx, reply: Reply) -> Reply:
@@ -230,6 +253,8 @@ def with_call_id(id_: str, work: Work) -> Work:
     return named
 
 
+_TOLD = ": its id is "
+_ID = regex(r"[^\W_]{1,32}[_:/][\w:./-]{1,199}")  # one or the other of a dialect, or that of a recall
 IDEMPOTENCY_KEY = b"idempotency-key"
 _KEPT = timedelta(hours=24)
 _LONGEST = 255
@@ -533,7 +558,7 @@ class Dispatch:
         read.
         """
         entry, tool, caller = call.entry, call.entry.tool, call.caller
-        work = handler_work(entry, request, call.interaction)
+        work = handler_work(entry, request, call.interaction, call.caller.grant)
         writes = after_read_writes(tool, request)
         if writes:
             work = self._with_writes_after(entry, request, context, writes)

@@ -154,6 +154,14 @@ def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
     return tx.all("kernel.documents.ids_of", int, keys=keys)
 
 
+def with_id(tx: Tx, id_: str, dialects: Sequence[str]) -> list[Document]:
+    """Return the documents of an id, that of a recall or of a tool, in the spaces of these dialects."""
+    spaces = {space for space, _ in partitions_of(tx, None, dialects, None)}
+    space, _, key = id_.partition("/")
+    keys = [(name, id_) for name in sorted(spaces)] + ([(space, key)] if space in spaces else [])
+    return [*documents(tx, doc_ids(tx, keys)).values()]
+
+
 def last_doc_id(tx: Tx) -> int:
     """Return the largest document id ever assigned; 0 before the first."""
     tx.flush_deferred()

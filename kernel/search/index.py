@@ -29,6 +29,7 @@ from kernel.search.documents import (
     prefilter,
     reached,
     seen_among,
+    with_id,
 )
 from kernel.search.equivalence import (
     are_about_others,
@@ -142,6 +143,7 @@ __all__ = [
     "share_day",
     "share_half",
     "verdict",
+    "with_id",
 ]
 
 _MOST_PERIODS = 2  # that a question names

@@ -393,8 +393,9 @@ def test_an_unknown_id_is_not_found(call_ok: CallOk, refused: CallOk, name: str,
     ("key", "hint"),
     [
         ("brain:core/mem_x", ": its id is mem_x, its db core"),
-        ("ent_x", ", which is the id of an entity"),
-        ("note_x", ", which is the id of a note"),
+        ("ent_x", "; ids of entities begin with ent_"),
+        ("note_x", "; ids of notes begin with note_"),
+        ("ent", ""),
         ("gl_x", ""),
     ],
 )
