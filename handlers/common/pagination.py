@@ -173,6 +173,7 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall, is_detail
     memory.flag = document.flag or UNSET
     memory.older_version_of = item.newer or UNSET
     memory.stale = item.document.stale or UNSET
+    memory.expired = item.expired
     if request.explain:
         memory.signals = _signals(item)
         memory.explained = _explained(item) if item.scored else UNSET

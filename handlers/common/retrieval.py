@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
@@ -14,6 +15,7 @@ from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_ho
 from handlers.common.succession import newer_first
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
+from kernel.memories.as_of import expired_of
 from kernel.search import index
 from kernel.search.index import Candidates, Document
 from kernel.search.pagination import SeenPage
@@ -221,18 +223,20 @@ def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Do
     """Return the documents that hold at the time of the question, or all if the request asks for expired memories."""
     if query.request.expired:
         return [*documents]
-    expired_keys = expired_of(tx, documents, query.rules.now)
+    expired_keys = _expired_of(tx, documents, query.rules.now)
     return [document for document in documents if (document.space, document.key) not in expired_keys]
 
 
-def expired_of(tx: Tx, documents: Iterable[Document], at: str) -> set[tuple[str, str]]:
-    """Return the (space, key) of those of the documents whose validity has ended at a time."""
-    keys: dict[str, list[tuple[str, str]]] = {}
-    for document in documents:
-        dialect = document.space.partition(":")[0]
-        if dialect in tx.context.expired:
-            keys.setdefault(dialect, []).append((document.space, document.key))
-    return {key for dialect, places in keys.items() for key in tx.context.expired[dialect](tx, places, at)}
+def marked_expired(tx: Tx, items: Sequence[ScoredDocument], at: str) -> list[ScoredDocument]:
+    """Return the hits, those marked whose validity has ended at a time."""
+    ended = _expired_of(tx, [item.document for item in items], at)
+    if not ended:
+        return [*items]
+    return [replace(item, expired=(item.document.space, item.document.key) in ended) for item in items]
+
+
+def _expired_of(tx: Tx, documents: Iterable[Document], at: str) -> set[tuple[str, str]]:
+    return expired_of(tx, [(document.space, document.key) for document in documents], at)
 
 
 def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ranked:
@@ -282,7 +286,7 @@ def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict
     matching = {doc: document for doc, document in documents.items() if _matches(tx, document, query)}
     if not query.valid_only:
         return matching
-    expired_keys = expired_of(tx, matching.values(), query.rules.now)
+    expired_keys = _expired_of(tx, matching.values(), query.rules.now)
     return {doc: item for doc, item in matching.items() if (item.space, item.key) not in expired_keys}
 
 

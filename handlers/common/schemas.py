@@ -129,7 +129,8 @@ class RecalledMemory(Struct, omit_defaults=True):
     come with explain.
 
     `flag` is there if it looks written to steer agents: as what. `older_version_of` is the id of a newer hit that seems
-    to replace it. `stale` names files of it that have changed since, as a client saw: such a hit is never strong.
+    to replace it, and `expired` says that its validity has ended. `stale` names files of it that have changed since, as
+    a client saw: such a hit is never strong.
     """
 
     id: str
@@ -145,6 +146,7 @@ class RecalledMemory(Struct, omit_defaults=True):
     verdict: index.Verdict | UnsetType = UNSET
     older_version_of: str | UnsetType = UNSET
     stale: str | UnsetType = UNSET
+    expired: bool = False
 
 
 class Recalled(Struct):

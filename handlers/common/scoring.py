@@ -18,7 +18,8 @@ _SCORE, _DOC = attrgetter("score"), attrgetter("document.doc")
 class ScoredDocument(Struct, frozen=True):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it.
+    `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it, and `expired`
+    says that its validity has ended.
     """
 
     score: float
@@ -29,6 +30,7 @@ class ScoredDocument(Struct, frozen=True):
     alike: int = 0
     factor: float = 1.0
     newer: str = ""
+    expired: bool = False
 
 
 class OrderRules(NamedTuple):

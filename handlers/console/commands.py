@@ -118,6 +118,7 @@ class Hit(Struct, omit_defaults=True):
     provenance: Origin = msgspec.field(default_factory=Origin)
     flag: str | UnsetType = UNSET
     stale: str | UnsetType = UNSET
+    expired: bool = False
     witness: str = ""
 
 

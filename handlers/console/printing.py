@@ -77,13 +77,16 @@ class _Lines:
     def listed(self, rows: Sequence[Hit]) -> Iterator[str]:
         for row in rows:
             at = self._paint(_DIM, self._minute(row.provenance.updated_at))
-            yield f"{at}  {self._id(row.id)}  {_line(row.text)}"
+            yield f"{at}  {self._id(row.id)}  {self._ended(row)}{_line(row.text)}"
+
+    def _ended(self, row: Hit) -> str:
+        return self._paint(_YELLOW, "expired") + "  " if row.expired else ""
 
     def _hit(self, row: Hit) -> Iterator[str]:
         origin = row.provenance
         about = f"{self._minute(origin.updated_at)}  {one_word(origin.actor)}"
         answers = "" if row.verdict is UNSET else self._paint(_COLOURS[row.verdict], ANSWERS[row.verdict]) + "  "
-        yield f"{self._id(row.id)}  {answers}{self._paint(_DIM, about)}{row.witness}"
+        yield f"{self._id(row.id)}  {answers}{self._ended(row)}{self._paint(_DIM, about)}{row.witness}"
         if row.flag is not UNSET:
             yield self._paint(_YELLOW, f"  looks written to steer agents: {row.flag}")
         lines = _lines(row.text)

@@ -10,6 +10,7 @@ from handlers.console.reading import PAGE_ROWS, SHOWN_CHARS, Place
 from kernel.calls.dispatch import Dispatch
 from kernel.core.lazy_regex import regex
 from kernel.core.text import one_line
+from kernel.memories.as_of import expired_of
 from kernel.store import audit
 from kernel.store.transaction import Tx
 
@@ -43,7 +44,7 @@ class DiffLine(Struct, array_like=True):
 
 
 class Event(Struct):
-    """An event of a memory: its texts around the event, and how they differ."""
+    """An event of a memory: its texts around the event, how they differ, and whether its validity has ended by now."""
 
     number: int
     id: str
@@ -56,6 +57,7 @@ class Event(Struct):
     actor: str
     at: str
     diff: list[DiffLine] = []
+    expired: bool = False
 
 
 class TouchedMemory(Struct):
@@ -129,6 +131,7 @@ def timeline(tx: Tx, dispatch: Dispatch, below: int, **filters: Any) -> list[Eve
     """Return the events of all memories, newest first, with the beginnings of their texts."""
     where = {"below": below, "limit": PAGE_ROWS + 1, "chars": _READ_CHARS}
     rows = tx.all("kernel.console.timeline", _event, **where, **filters)
+    _mark_ends(tx, rows)
     texts = [(Place(*row.id.partition("/")[::2]), row.after or row.before or "") for row in rows]
     for row, text in zip(rows, with_ends(tx, dispatch, texts), strict=True):
         if row.after:
@@ -136,6 +139,13 @@ def timeline(tx: Tx, dispatch: Dispatch, below: int, **filters: Any) -> list[Eve
         elif row.before:
             row.before = text
     return rows
+
+
+def _mark_ends(tx: Tx, rows: Sequence[Event]) -> None:
+    places = {row.id: Place(*row.id.partition("/")[::2]) for row in rows}
+    ended = expired_of(tx, [(place.space, place.key) for place in places.values()], tx.now)
+    for row in rows:
+        row.expired = (places[row.id].space, places[row.id].key) in ended
 
 
 def session_events(tx: Tx, below: int, space: str, session: str, **filters: Any) -> list[Event]:

@@ -72,6 +72,7 @@ class Hit(Struct):
     scope: str = ""
     provenance: Origin | None = None
     flag: str = ""
+    expired: bool = False
     explained: Explained | None = None
 
     @property

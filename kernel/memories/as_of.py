@@ -1,7 +1,7 @@
 """The memories of an earlier time: those unchanged since are in the index, the others are read from the history."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -263,3 +263,13 @@ def _cosines(vectors: "Sequence[Embedding]") -> Ranks:
 def _best(ranks: Ranks) -> Ranks:
     best: Callable[[int], float] = ranks.__getitem__
     return {at: ranks[at] for at in sorted(ranks, key=best, reverse=True)[:_CANDIDATES]}
+
+
+def expired_of(tx: Tx, places: Iterable[tuple[str, str]], at: str) -> set[tuple[str, str]]:
+    """Return those of some (space, key) pairs whose validity has ended at a time."""
+    keys: dict[str, list[tuple[str, str]]] = {}
+    for space, key in places:
+        dialect = space.partition(":")[0]
+        if dialect in tx.context.expired:
+            keys.setdefault(dialect, []).append((space, key))
+    return {place for dialect, pairs in keys.items() for place in tx.context.expired[dialect](tx, pairs, at)}

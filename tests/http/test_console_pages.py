@@ -207,6 +207,17 @@ def test_year_of_the_timeline_has_every_day(server: House) -> None:
     assert len(shown) <= 30_000
 
 
+def test_the_lists_of_the_console_mark_an_expired_memory(server: House) -> None:
+    for content, until in (("The pass was open", "2020-01-01"), ("The pass is shut", "2999-01-01")):
+        saved = {"db": "core", "content": content, "category": "fact", "valid_until": until}
+        assert server.tool("save_memory", saved).status == 200
+    mark = '<span class="tag warn">expired</span>'
+    for name, rows in (("timeline", "events"), ("search", "memories")):
+        listed = model(server, f"/{name}")[rows][:2]
+        assert [row["expired"] for row in listed] == [False, True], name
+        assert page(server, f"/ui/{name}").count(mark) == 1
+
+
 def remembered(server: House, session: str, content: str) -> str:
     answer = server.tool("remember", {"content": content, "session_id": session})
     assert answer.status == 200

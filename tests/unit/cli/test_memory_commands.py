@@ -74,8 +74,11 @@ def test_unknown_id_is_status_1_and_names_it(quipu: Quipu, command: str) -> None
 def test_an_expired_memory_is_listed_but_no_answer(quipu: Quipu, call: Call) -> None:
     call("save_memory", db="core", content="The stork permit is 12", category="fact", valid_until="2020-01-01")
 
-    assert "The stork permit is 12" in quipu("list")[1]
-    assert quipu("recall", "stork", "permit") == (1, "", "nothing found\n")
+    call("save_memory", db="core", content="The stork permit is 14", category="fact", valid_until="2999-01-01")
+
+    lines = [line.split("  ")[2:] for line in quipu("list")[1].splitlines()]
+    assert lines == [["The stork permit is 14"], ["expired", "The stork permit is 12"]]
+    assert "The stork permit is 12" not in quipu("recall", "stork", "permit")[1]
 
 
 @pytest.mark.parametrize("dialect", ["brain", "scopes"])

@@ -50,7 +50,7 @@ def test_recall_leaves_an_expired_memory_out_and_counts_it(ask: Ask, query: str,
     assert texts(answer) == [RENEWED]
     assert answer["message"] == "1 expired memory is left out; expired=true shows it."
     shown = ask("recall", query=query, expired=True, **filters)
-    assert sorted(texts(shown)) == [ENDED, RENEWED]
+    assert {memory["text"]: memory.get("expired") for memory in shown["memories"]} == {ENDED: True, RENEWED: None}
     assert "message" not in shown
 
 
@@ -76,7 +76,17 @@ def test_validity_is_judged_at_the_time_asked(ask: Ask, clock: Clock) -> None:
 def test_an_expired_memory_is_read_by_its_id(ask: Ask) -> None:
     key = save(ask, ENDED, valid_until="2025-12-31")
 
-    assert texts(ask("recall", ids=[f"brain:core/{key}"])) == [ENDED]
+    [memory] = ask("recall", ids=[f"brain:core/{key}"])["memories"]
+    assert (memory["text"], memory["expired"]) == (ENDED, True)
+
+
+def test_a_memory_read_by_its_id_as_of_a_time_before_its_end_is_not_told_as_expired(ask: Ask, clock: Clock) -> None:
+    key = save(ask, ENDED, valid_until="2026-01-05")
+    then = clock.move(days=1)
+    clock.move(days=9)
+
+    [memory] = ask("recall", ids=[f"brain:core/{key}"], as_of=then)["memories"]
+    assert "expired" not in memory
 
 
 def test_many_expired_memories_do_not_crowd_out_a_valid_one(ask: Ask) -> None:
