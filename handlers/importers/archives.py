@@ -1,6 +1,6 @@
 """Opens archives within bounds: no path that leads out, no link, and no more than fits.
 
-What is only packed is unpacked first: TAR archives, ZIP archives of archives, and JSON in a block of code.
+Sources that are only packed are unpacked first: TAR archives, ZIP archives of archives, and JSON in a block of code.
 """
 
 import gzip
@@ -309,7 +309,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _in_block(path: Path) -> tuple[str, list[LeftOut]] | None:
-    """Return the JSON in the blocks of code of a text, if the most of it is that, and what else the text holds."""
+    """Return the JSON in the blocks of code of a text, if the most of it is that, and the rest of the text."""
     if b"```" not in (head := head_of(path, _FENCE_BYTES, unpacked=True)) or head.lstrip()[:3] == b"---":
         return None
     try:
