@@ -27,7 +27,6 @@ from handlers.common.tokens import tokens_of
 from kernel.calls.dialect import Dialect, Offers
 from kernel.calls.tools import Hints, Reply, Tool, json_reply, read
 from kernel.core.errors import Fault
-from kernel.core.times import utc_time
 from kernel.search import index
 from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
@@ -46,7 +45,6 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         items, count = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        items = marked_expired(tx, items, (utc_time(request.as_of) if request.as_of else None) or tx.now)
         answer = page(RankedResults(_as_of_then(items, request), [], "", SeenPage(0, tx.now), count), whole)
         answer.cursor = None
         if missing := [] if request.as_of else missing_ids(tx, request.ids):
@@ -60,8 +58,8 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     start = earlier_page or SeenPage(index.last_doc_id(tx), tx.now)
     filters = search_query.filters
     count = as_of.count_unrecorded(tx, filters) if filters.at else UNSET
-    now = filters.at or tx.now
     items = _as_of_then(ranking.items, request)
+    now = filters.at or tx.now
     if request.expired:
         items = [*marked_expired(tx, items[: request.limit], now), *items[request.limit :]]
     results = RankedResults(items, _signals(candidates), sought, start, count, ranking.below, ranking.expired, now)

@@ -176,7 +176,8 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
     keys = [_key(tx, id_) for id_ in request.ids]
     at = query.filters.at
     documents, absent = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
-    return [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)], absent
+    items = [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)]
+    return marked_expired(tx, items, query.rules.now), absent
 
 
 def missing_ids(tx: Tx, ids: Sequence[str]) -> list[str]:
@@ -228,7 +229,7 @@ def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Do
 
 
 def marked_expired(tx: Tx, items: Sequence[ScoredDocument], at: str) -> list[ScoredDocument]:
-    """Return the hits, those marked whose validity has ended at a time."""
+    """Return the hits, with a mark on those whose validity has ended at a time."""
     ended = _expired_of(tx, [item.document for item in items], at)
     if not ended:
         return [*items]

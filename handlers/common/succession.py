@@ -7,7 +7,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 
 from calendar import month_name
 from collections.abc import Callable, Container, Iterator, Sequence, Set
-from functools import partial
+from functools import cache, partial
 from itertools import dropwhile, pairwise, permutations, takewhile
 from typing import NamedTuple
 
@@ -121,8 +121,8 @@ _RELATIONS = (
 
 
 class _Asked(NamedTuple):
-    """A question: the stems of its subjects, those that a hit may have, its text in words, its values, and whether a
-    word says its relation.
+    """A question: the stems of its subjects, those that a hit may have, its text in words, its values, whether a word
+    says its relation, and by documents whether a statement is about the same thing as another, once that is known.
     """
 
     every: set[str]
@@ -130,18 +130,20 @@ class _Asked(NamedTuple):
     text: str
     values: index.NamedValues | None
     is_for: Callable[[str], bool]
+    same: dict[tuple[int, int], bool]
 
 
 class _Statement(NamedTuple):
-    """A short hit, its number, its text without its label, all its words, its content words in order and without
-    numbers, those of the question's subjects that it holds, the question, its names of several parts that the question
-    has, such as check-in, and its share of a value that the question names.
+    """A short hit, its number, its text without its label, whether it denies something, all its words, its content
+    words in order and without numbers, those of the question's subjects that it holds, the question, its names of
+    several parts that the question has, such as check-in, and its share of a value that the question names.
     """
 
     item: ScoredDocument
     doc: int
     text: str
     is_labelled: bool
+    is_negated: bool
     spoken: list[str]
     sequence: tuple[str, ...]
     forms: dict[str, str]  # of the content words, by their stems
@@ -178,8 +180,8 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
         return sequence
     lowered = [text.lower() for text in texts]
     held = {stem for stem in subjects if any(_may_hold(text, stem) for text in lowered)}
-    is_for = partial(index.has_word_like, tx, question)
-    asked = _Asked(subjects, held, _in_words(question), index.named_values(question), is_for)
+    is_for = cache(partial(index.has_word_like, tx, question))
+    asked = _Asked(subjects, held, _in_words(question), index.named_values(question), is_for, {})
     statements = [_statement(tx, item, text, asked) for item, text in zip(sequence, texts, strict=False)]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
@@ -334,8 +336,21 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _State
     value = asked.values.share(text, str.isspace) if asked.values else None
     spoken = [*_WORD.findall(_CONTRACTED.sub(" not", _POSSESSIVE.sub("", text.lower()))), "", ""]
     names = frozenset(name for name in map(_in_words, _COMPOUND.findall(text)) if name in asked.text)
-    doc, is_labelled = item.document.doc, label is not None
-    return _Statement(item, doc, text, is_labelled, spoken, tuple(forms), forms, words, about, asked, names, value)
+    return _Statement(
+        item,
+        item.document.doc,
+        text,
+        is_labelled=label is not None,
+        is_negated=index.is_negated(text),
+        spoken=spoken,
+        sequence=tuple(forms),
+        forms=forms,
+        words=words,
+        subjects=about,
+        asked=asked,
+        compounds=names,
+        value=value,
+    )
 
 
 def _in_words(text: str) -> str:
@@ -352,8 +367,6 @@ def _content_words(tx: Tx, text: str) -> dict[str, str]:
 
 def _may_be_about(text: str, subjects: set[str]) -> bool:
     """Return False for a text that lacks the beginnings of most subjects, so that its words need not be read."""
-    if not text.isascii():
-        return True
     words = text.lower()
     return 2 * sum([_may_hold(words, stem) for stem in subjects]) >= len(subjects)
 
@@ -363,6 +376,13 @@ def _may_hold(lowered: str, stem: str) -> bool:
 
 
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
+    pair = newer.doc, older.doc
+    if pair not in newer.asked.same:
+        newer.asked.same[pair] = _compare(newer, older)
+    return newer.asked.same[pair]
+
+
+def _compare(newer: _Statement, older: _Statement) -> bool:
     if _is_about_another(newer, older) or _says_otherwise(newer, older):
         return False
     is_switched = _is_switched(newer, older)
@@ -414,7 +434,7 @@ def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
     """
     at, value = _beginning(newer, older), _last(older)
     verb, other = older.spoken[at], newer.spoken[at]
-    if index.is_negated(newer.text) != index.is_negated(older.text):
+    if newer.is_negated != older.is_negated:
         return not _places(newer.sequence, value) and _last(newer) not in older.words
     if _places(newer.sequence, value) and not _is_in_place(newer, older, at + 1, older.forms[value]):
         return False

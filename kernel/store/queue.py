@@ -39,7 +39,7 @@ _CALL_BYTES = 256  # a call costs as much as so many bytes of it
 _MOST_CHARGED = 100  # milliseconds of a turn: so a caller waits for a hundred turns of others at most
 _LATELY_SECONDS = 0.25
 _CROWD = 100  # of the dear calls of a caller that wait: its cheap calls wait their turn beside them
-_LEAD_SECONDS = 0.25
+_LEAD_SECONDS = 0.25  # that the first of them has waited longer than a cheap call before that waits for it
 _MOST_IDLE = 1000  # idle callers whose time is kept
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
