@@ -123,7 +123,7 @@ def stored(value: Any) -> Any:
 
 
 def not_found(kind: str, key: str) -> Fault:
-    """Return the refusal of an id of no such row, which tells of ids that begin so, and the id in that of a recall."""
+    """Return the refusal of an unknown id, with the kind of ids that begin so, or the id within that of a recall."""
     message = f"{kind} '{key}' not found"
     place, _, id_ = key.partition("/")
     prefix, underscore, _ = key.partition("_")

@@ -229,7 +229,7 @@ def _valid(tx: Tx, query: RecallQuery, documents: Sequence[Document]) -> list[Do
 
 
 def marked_expired(tx: Tx, items: Sequence[ScoredDocument], at: str) -> list[ScoredDocument]:
-    """Return the hits, with a mark on those whose validity has ended at a time."""
+    """Return the hits, with a mark on those that have expired at a time."""
     ended = _expired_of(tx, [item.document for item in items], at)
     if not ended:
         return [*items]

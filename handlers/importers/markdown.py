@@ -284,7 +284,7 @@ def _title(text: str) -> str:
 
 
 def observations(text: str) -> Iterator[Observation]:
-    """Yield the items with a category in brackets, or with a tag; tasks, links, times of a clock and what is struck out
+    """Yield the items with a category in brackets, or with a tag; tasks, links, times of a clock and struck-out text
     are none.
 
     The heading, line or item above an item stays before it if that forbids: `Never: push to main`.

@@ -266,7 +266,7 @@ def _best(ranks: Ranks) -> Ranks:
 
 
 def expired_of(tx: Tx, places: Iterable[tuple[str, str]], at: str) -> set[tuple[str, str]]:
-    """Return those of some (space, key) pairs whose validity has ended at a time."""
+    """Return those of some (space, key) pairs that have expired at a time."""
     keys: dict[str, list[tuple[str, str]]] = {}
     for space, key in places:
         dialect = space.partition(":")[0]

@@ -1,7 +1,7 @@
 """Old and new among many facts of the same things: `python -m loadtests.quality.many_facts`.
 
-Eight facts of each of twelve services and of twelve people, half of them told again with another value, are stored over
-HTTP. Each is asked for as people ask, also with letters left out, and each thing by its name. Printed are the shares of
+Eight facts of each of twelve services and of twelve people, half of them stated again with another value, are stored
+over HTTP. Each is asked for as people ask, also with letters left out, and each thing by its name. Printed are the shares of
 the questions with the newer value before the older, with the fact that is asked for first, and with a fact that is said
 to be an older version of another one; then those with a strong first hit, if the fact is stored, and if it is not. The
 facts of services were in sight while the rules were chosen, those of people were made after them.
@@ -58,26 +58,26 @@ def main() -> None:
     }
     rows = [(name, *_judged(*chosen)) for name, chosen in sets.items()]
     shares = ("newer first", "asked first", "wrong version", "strong", "strong, not stored")
-    table("many facts of a thing", ("set", "questions", "told twice", *shares), rows)
+    table("many facts of a thing", ("set", "questions", "stated twice", *shares), rows)
 
 
 def _judged(attributes: Sequence[Attribute], things: Sequence[str]) -> tuple[str, ...]:
     chance = random.Random(7)
-    told = [
+    statements = [
         (turn, thing, number, value)
         for thing in things
         for number in chance.sample(range(len(attributes)), _FACTS)
         for turn, value in enumerate(chance.sample(attributes[number].values, chance.choice((1, 2))))
     ]
-    told.sort(key=lambda fact: (fact[0], chance.random()))  # all that is told again comes later
+    statements.sort(key=lambda fact: (fact[0], chance.random()))  # second values come last
     with tempfile.TemporaryDirectory() as data, quipu(Path(data)) as server:
         caller = Caller(server.port)
         kinds: dict[str, tuple[str, int, int]] = {}
-        for place, (_, thing, number, value) in enumerate(told):
+        for place, (_, thing, number, value) in enumerate(statements):
             text = attributes[number].fact.format(service=thing, value=value)
             caller.call("add_memory", path=f"facts/{place}", content=text[0].upper() + text[1:])
             kinds[f"paths/facts/{place}"] = (thing, number, place)
-        stored = {(thing, number) for _, thing, number, _ in told}
+        stored = {(thing, number) for _, thing, number, _ in statements}
         questions = _questions(attributes, stored, chance)
         seen = [_seen(caller, kinds, question) for question in questions]
         others = (
