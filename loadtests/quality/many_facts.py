@@ -1,10 +1,10 @@
 """Old and new among many facts of the same things: `python -m loadtests.quality.many_facts`.
 
 Eight facts of each of twelve services and of twelve people, half of them stated again with another value, are stored
-over HTTP. Each is asked for as people ask, also with letters left out, and each thing by its name. Printed are the shares of
-the questions with the newer value before the older, with the fact that is asked for first, and with a fact that is said
-to be an older version of another one; then those with a strong first hit, if the fact is stored, and if it is not. The
-facts of services were in sight while the rules were chosen, those of people were made after them.
+over HTTP. Each is asked for as people ask, also with letters left out, and each thing by its name. Printed are the
+shares of the questions with the newer value before the older, with the fact that is asked for first, and with a fact
+that is said to be an older version of another one; then those with a strong first hit, if the fact is stored, and if it
+is not. The facts of services were in sight while the rules were chosen, those of people were made after them.
 """
 
 import random
