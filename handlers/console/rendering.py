@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes, pass_context
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from handlers.console.markdown import markdown
@@ -29,6 +31,7 @@ _LEVELS = 4  # of colour, by powers of the busiest day
 _HERE = Path(__file__).parent
 _MEDIA = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _WORD = regex(r"\w+")
+_HARMLESS = regex(r"[ !#-%(-;=?-~]*")  # of ASCII, without control characters and those that HTML reads
 _SHORTEST_MARKED = 2  # letters of a word of the query
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 _CELL, _STEP = 5, 6
@@ -225,9 +228,11 @@ def ago(at: str, now: str) -> str:
     return "just now" if seconds >= 0 else at
 
 
-def stamp(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> Markup:
+@pass_context
+def stamp(page: Context, at: str, clock: str = "%H:%M") -> Markup:
     """Return a time as an element: its age is shown when it is pointed at."""
-    shown = escape(moment(at, zone, now, clock))
+    now = page["now"]
+    shown = escape(moment(at, page["zone"], now, clock))
     return Markup(f'<time datetime="{escape(at)}" title="{escape(ago(at, now))}">{shown}</time>')  # noqa: S704  # escaped
 
 
@@ -250,6 +255,12 @@ def named(memory_id: str) -> Markup:
 @lru_cache(maxsize=1024)
 def page_of(memory_id: str) -> Markup:
     return Markup(f"/ui/memory?id={quote(memory_id, safe='', errors='replace')}")  # noqa: S704  # quoted
+
+
+def memory_of(memory_id: str, text: str) -> Markup:
+    """Return the text of a memory as a link to its page, with its id beside it; the id alone is the link of no text."""
+    link = f'<a href="{page_of(memory_id)}" dir="auto">{escape(visible(text or memory_id))}</a>'
+    return Markup(f'{link} <span class="id dim">{named(memory_id)}</span>' if text else link)  # noqa: S704  # escaped
 
 
 def moment(at: str, zone: tzinfo, now: str, clock: str = "%H:%M") -> str:
@@ -278,8 +289,21 @@ def by_day(events: Sequence[Any], zone: tzinfo) -> list[tuple[str, list[Any]]]:
     return [(name, list(several)) for name, several in groupby(events, key=day)]
 
 
-def _finalize(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _written(value: Any) -> str:
+    """Return the HTML of a value: escaped, invisible characters by their numbers; `Markup` as it is."""
+    if type(value) is str:
+        return value if _HARMLESS.fullmatch(value) else escape(visible(value))
+    return value if isinstance(value, Markup) else escape(visible(str(value)))
+
+
+class _Generator(CodeGenerator):
+    """Lets `_written` escape, too: Jinja's `escape(environment.finalize(value))` makes four calls for each value."""
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        self.write("environment.finalize(")
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
+        self.write(")")
 
 
 def _static() -> dict[str, StaticFile]:
@@ -299,11 +323,12 @@ class Renderer:
             loader=FileSystemLoader(_HERE / "templates", encoding="utf-8"),
             autoescape=True,
             undefined=StrictUndefined,
-            finalize=_finalize,
+            finalize=_written,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
         )
+        self._templates.code_generator_class = _Generator
         own: Mapping[str, Any] = {
             "highlight": highlight,
             "ago": ago,
@@ -316,6 +341,7 @@ class Renderer:
             "title": title,
             "moment": moment,
             "named": named,
+            "memory": memory_of,
             "page": page_of,
             "stamp": stamp,
             "hour": hour,
