@@ -23,6 +23,7 @@ _PATIENCE = 30.0
 _MOST_TABS = 150
 TAB, ENTER, DOWN, CONTROL = "\ue004", "\ue007", "\ue015", "\ue009"  # as WebDriver names keys
 _INTO_SIGHT = "arguments[0].scrollIntoView({block: 'center'})"
+_SECOND_FRAME = "requestAnimationFrame(() => requestAnimationFrame(done))"
 _PASSING = {"stale element reference", "no such element"}
 _GONE = "Node with given id does not belong to the document"  # chromedriver's unknown error for the same
 
@@ -45,6 +46,11 @@ class Browser:
     def open(self, address: str) -> None:
         """Loads a page."""
         self._send("POST", "/url", {"url": address})
+
+    def open_painted(self, address: str) -> None:
+        """Loads a page, and waits until it has been painted: Chromium drops the keys before."""
+        self.open(address)
+        self.run(f"return new Promise((done) => {_SECOND_FRAME})")
 
     @property
     def address(self) -> str:

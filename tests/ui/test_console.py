@@ -113,7 +113,7 @@ def test_first_five_minutes(browser: Browser, empty: House, scripts: bool) -> No
 def test_keys_of_the_keyboard(browser: Browser, stores: dict[str, House]) -> None:
     full = stores["full"]
     browser.look()
-    browser.open(at(full, "/ui/timeline"))
+    browser.open_painted(at(full, "/ui/timeline"))
     browser.press("gs")
     assert browser.address == at(full, "/ui/search")
     browser.press("jj")
@@ -121,7 +121,7 @@ def test_keys_of_the_keyboard(browser: Browser, stores: dict[str, House]) -> Non
     assert [row.endswith("here") for row in rows[:3]] == [False, True, False]
     browser.press("/")
     assert browser.run("return document.activeElement.id") == "find"
-    browser.open(at(full, "/ui/memory?id=paths/home/car"))
+    browser.open_painted(at(full, "/ui/memory?id=paths/home/car"))
     browser.press("e")
     assert browser.run("return document.activeElement.id") == "edited"
 
@@ -134,7 +134,7 @@ def press_with_control(browser: Browser, key: str) -> None:
 
 def test_palette_leads_to_pages_and_to_memories(browser: Browser, stores: dict[str, House]) -> None:
     full = stores["full"]
-    browser.open(at(full, "/ui/timeline"))
+    browser.open_painted(at(full, "/ui/timeline"))
     press_with_control(browser, "k")
     browser.wait("#commands", "New memory")
     assert browser.violations() == []
@@ -367,7 +367,7 @@ def test_theme_and_keys_are_remembered(browser: Browser, stores: dict[str, House
     browser.run("const t = document.getElementById('theme'); t.value = 'dark'; t.dispatchEvent(new Event('change'))")
     dark = browser.run(ground)
     assert dark != light
-    browser.open(at(full, "/ui/audit"))
+    browser.open_painted(at(full, "/ui/audit"))
     assert browser.run(ground) == dark
     assert browser.violations() == []
     browser.press("?")
@@ -375,7 +375,7 @@ def test_theme_and_keys_are_remembered(browser: Browser, stores: dict[str, House
     browser.press("u")
     assert browser.run("return document.activeElement.textContent") == "Undo"
     browser.run("const k = document.getElementById('use-keys'); k.value = 'off'; k.dispatchEvent(new Event('change'))")
-    browser.open(at(full, "/ui/audit"))
+    browser.open_painted(at(full, "/ui/audit"))
     browser.press("u")
     assert browser.run("return document.activeElement.tagName") == "BODY"
     browser.run("localStorage.clear()")
