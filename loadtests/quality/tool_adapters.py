@@ -13,6 +13,7 @@ from loadtests.quality.metrics import CUT
 
 LEXICAL, STATIC, FUSED, LATE = "words only", "static only", "fused", "fused + late"
 USUAL = "as it is"
+ORDER = "without a floor"
 _BATCH = 100
 _ROOM = 20_000
 
@@ -157,6 +158,7 @@ _ALL: tuple[DialectAdapter, ...] = (
                     Mode(FUSED, {"weights": {"late": 0, "neighbours": 0}}),
                     Mode(LATE, {"weights": {"neighbours": 0}}),
                     Mode(USUAL),
+                    Mode(ORDER, {"floor": "none"}),
                 ),
                 lambda query, session: {
                     "query": query.text,
