@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from handlers.importers import rules
-from handlers.importers.agent_sessions import CLAUDE_CODE, CODEX, is_rollout, is_session, rollout_items, session_items
+from handlers.importers.agent_sessions import CLAUDE_CODE, CODEX, is_rollout, is_session, open_session, rollout_items
 from handlers.importers.importing import Read
 from handlers.importers.markdown_folders import Vault, note_items, pages
 from handlers.importers.note_names import names_of
@@ -41,7 +41,7 @@ def is_codex(path: Path) -> bool:
 def open_claude_code(source: Source, _stack: ExitStack) -> Read:
     """Return the memories below a folder and the rules of the user; of a session file its exchanges."""
     if source.path.is_file():
-        return partial(session_items, source.path)
+        return open_session(source.path)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
     return partial(_claude_code_items, source.path)

@@ -1,15 +1,19 @@
 """Sessions that agents keep in files of JSON lines, those of Claude Code and of Codex; one memory an exchange."""
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from handlers.importers.chats import (
     AGENT,
+    BRANCH,
     KINDS,
     TOOL,
     Message,
     Row,
+    earliest,
     exchanges,
     first_bytes,
     kind_of_part,
@@ -19,6 +23,7 @@ from handlers.importers.chats import (
 )
 from handlers.importers.records import Item, LeftOut, list_in, mapping_in, text_of, time_in
 from kernel.core.lazy_regex import regex
+from kernel.memories.import_records import Digests
 from kernel.memories.json_rows import lines
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
@@ -57,6 +62,7 @@ _NOTICES_OF_CODEX = (
 )
 _REQUEST = "## My request for Codex:"  # an editor tells before it which files are open
 _EVENTS = {"user_message": "user", "agent_message": "assistant"}
+_TAKEN_BACK = "thread_rolled_back"
 _CALLS = ("_call", "_call_output", "reasoning")
 
 
@@ -74,55 +80,127 @@ def _is_of_lines(path: Path) -> bool:
     return path.suffix == ".jsonl" and path.is_file()
 
 
-def session_items(path: Path) -> Iterator[Item]:
-    """Yield the exchanges of a session, and the messages in it of no person.
+class _Session(NamedTuple):
+    """A session as a whole: its id, the time of its first message, and the hashes of the ids of records that were
+    taken back.
+    """
+
+    number: str
+    at: str
+    taken_back: Digests
+
+
+def open_session(path: Path) -> Callable[[], Iterator[Item]]:
+    """Return how to read the exchanges of a session, and the messages in it of no person."""
+    return partial(_session_items, path, cache(partial(_look, path)))
+
+
+def _session_items(path: Path, look: Callable[[], _Session]) -> Iterator[Item]:
+    session = look()
+    yield from exchanges(CLAUDE_CODE, session.number, "", session.at, _messages(path, session), path.name)
+
+
+def _look(path: Path) -> _Session:
+    """Return the session of a file; of the turns that follow the same record, the last holds with what led to it.
+
+    A turn begins with the words of a person, or with a record that follows no other.
+    """
+    number, at, turns, parents = path.stem, "", dict[int, int](), array("l")
+    with path.open("rb") as file:
+        for element in lines(file):
+            if isinstance(element, LeftOut):
+                continue
+            row = element.row
+            if text_of(row, "type") in _ROLES:
+                number = text_of(row, "sessionId") or number
+                at = min(filter(None, (at, time_in(row, "timestamp"))), default="")
+            turn, uuid = turns.get(hash(text_of(row, "parentUuid")), -1), text_of(row, "uuid")
+            if uuid and hash(uuid) not in turns:
+                if turn < 0 or _is_prompt(row):
+                    parents.append(turn)
+                    turn = len(parents) - 1
+                turns[hash(uuid)] = turn
+    holds, taken_back = _turns_that_hold(parents), Digests()
+    for digest, turn in turns.items():
+        taken_back.add(*[digest] * (not holds[turn]))
+    return _Session(number, at, taken_back)
+
+
+def _turns_that_hold(parents: Sequence[int]) -> Sequence[int]:
+    """Return of each turn, which follows an earlier one or none, whether it leads to the last one of its beginning."""
+    beginnings, ended = array("l"), set[int]()
+    for turn, parent in enumerate(parents):
+        beginnings.append(turn if parent < 0 else beginnings[parent])
+    holds = bytearray(len(parents))
+    for turn in reversed(range(len(parents))):
+        if holds[turn] or beginnings[turn] not in ended:
+            ended.add(beginnings[turn])
+            holds[turn] = holds[max(parents[turn], 0)] = True  # the first turn always holds
+    return holds
+
+
+def _is_prompt(row: Row) -> bool:
+    if text_of(row, "type") != "user" or any(tools(mapping_in(row.get("message")).get("content"))):
+        return False
+    said = _read(row)
+    return isinstance(said, Message) and bool(said.text)
+
+
+def _messages(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
+    """Yield the messages of a session that hold, and why others are left out.
 
     A command, such as `/review src`, is a question if the agent answers it; else it was for the program.
     """
-    messages, command, number = list[Message](), list[Message](), path.stem
-    for item in _session_messages(path):
+    command = list[Message]()
+    for item in _rows(path, session):
         if isinstance(item, LeftOut):
             yield item
             continue
-        session, message = item
-        if command and message.role in AGENT:
-            messages += command
-        elif command:
+        yield from command if item.role in AGENT else [LeftOut(_NOTICE_OF_PROGRAM)] * len(command)
+        command = [item._replace(role="user")] if item.role == _OF_COMMAND and item.text else []
+        if item.role != _OF_COMMAND:
+            yield item
+        elif not item.text:
             yield LeftOut(_NOTICE_OF_PROGRAM)
-        number, is_command = session or number, message.role == _OF_COMMAND
-        if is_command and not message.text:
-            yield LeftOut(_NOTICE_OF_PROGRAM)
-        command = [message._replace(role="user")] if is_command and message.text else []
-        messages += [] if is_command else [message]
     yield from [LeftOut(_NOTICE_OF_PROGRAM)] * len(command)
-    yield from exchanges(CLAUDE_CODE, number, "", "", messages, path.name)
 
 
-def _session_messages(path: Path) -> Iterator[tuple[str, Message] | LeftOut]:
-    """Yield the messages of a session, each with the id of that, and why others are left out.
-
-    The program's own answer to a command is a command without a text.
-    """
+def _rows(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
+    seen = Digests()
     with path.open("rb") as file:
         for element in lines(file):
             if isinstance(element, LeftOut):
                 yield element
                 continue
-            row = _with_queued(element.row)
-            message = mapping_in(row.get("message"))
-            role = text_of(row, "type")
-            whole = texts_in_parts(message.get("content"))
-            text = _without_blocks(texts_in_parts(_said(message.get("content"), _NOTICES))) if role == "user" else whole
-            if role == "user" and not whole and _has_image(message.get("content")):
-                text = parts_without_text(message.get("content"))
-            yield from tools(message.get("content"))
-            reason = _noise(row, role, whole, text)
-            is_command = reason == _NOTICE_OF_PROGRAM and whole.lstrip().startswith(_COMMANDS)
-            if reason and not is_command:
-                yield LeftOut(reason)
-            elif text or is_command:
-                said = Message(_OF_COMMAND, _command(whole), "") if is_command else Message(role, text, "")
-                yield text_of(row, "sessionId"), said._replace(at=time_in(row, "timestamp"))
+            row, digest = _with_queued(element.row), hash(text_of(element.row, "uuid"))
+            if digest in seen:
+                yield LeftOut("repeated")
+                continue
+            seen.add(*[digest] * bool(text_of(row, "uuid")))
+            yield from tools(mapping_in(row.get("message")).get("content"))
+            said = _read(row)
+            if isinstance(said, Message) and digest in session.taken_back:
+                yield LeftOut(BRANCH)
+            elif isinstance(said, Message):
+                yield said._replace(at=time_in(row, "timestamp"))
+            elif said:
+                yield LeftOut(said)
+
+
+def _read(row: Row) -> Message | str:
+    """Return what a person or the agent said in a record, or why it is left out; empty for a record without text.
+
+    The program's own answer to a command is a command without a text.
+    """
+    content, role = mapping_in(row.get("message")).get("content"), text_of(row, "type")
+    whole = texts_in_parts(content)
+    text = _without_blocks(texts_in_parts(_said(content, _NOTICES))) if role == "user" else whole
+    if role == "user" and not whole and _has_image(content):
+        text = parts_without_text(content)
+    reason = _noise(row, role, whole, text)
+    if reason == _NOTICE_OF_PROGRAM and whole.lstrip().startswith(_COMMANDS):
+        return Message(_OF_COMMAND, _command(whole), "")
+    return reason or (Message(role, text, "") if text else "")
 
 
 def _with_queued(row: Row) -> Row:
@@ -192,6 +270,9 @@ def rollout_items(path: Path) -> Iterator[Item]:
             row, record = element.row, mapping_in(element.row.get("payload")) or element.row
             is_head = text_of(row, "type") in {"", "session_meta"}
             head = head or (record if is_head else {})
+            if text_of(record, "type") == _TAKEN_BACK:
+                for messages in (items, events):
+                    yield from [LeftOut(BRANCH)] * _take_back(messages, record.get("num_turns"))
             role = _EVENTS.get(text_of(record, "type"), "")
             message = _of_rollout(record, role or text_of(record, "role"), time_in(row, "timestamp"))
             if reason := _is_not_said(record, message, head):
@@ -200,8 +281,18 @@ def rollout_items(path: Path) -> Iterator[Item]:
                 (events if role else items).append(message)
     if items:
         yield from [LeftOut(_OF_PROGRAM)] * len(events)
-    number = text_of(head, "id") or path.stem
-    yield from exchanges(CODEX, number, "", time_in(head, "timestamp"), items or events, path.name)
+    number, at = text_of(head, "id") or path.stem, time_in(head, "timestamp") or earliest(items or events)
+    yield from exchanges(CODEX, number, "", at, items or events, path.name)
+
+
+def _take_back(messages: MutableSequence[Message], turns: object) -> int:
+    """Drop the last questions, so many, with what follows them; return how many messages these are."""
+    places = [place for place, message in enumerate(messages) if message.role == "user"]
+    if not isinstance(turns, int) or turns < 1 or not places:
+        return 0
+    first, whole = places[-min(turns, len(places))], len(messages)
+    del messages[first:]
+    return whole - first
 
 
 def _of_rollout(record: Row, role: str, at: str) -> Message:

@@ -1,7 +1,7 @@
 """Chats: the exports of ChatGPT and Claude; one memory an exchange."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -40,7 +40,7 @@ _OF_TOOLS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 KINDS = {"image", "audio", "video", "document", "file"}  # of parts without text
 _NO_TEXT = "(no text)"
 _REST = f"the rest of a text of more than {MAX_EXCHANGE:,} characters"
-_BRANCH, _HIDDEN = "of a branch that was given up", "hidden, or of a tool"
+BRANCH, _HIDDEN = "of a branch that was given up", "hidden, or of a tool"
 TOOL, _ATTACHMENT = "a call of a tool, or a thought", "the content of an attachment"
 _NO_QUESTION = "an answer to no question"
 # The texts of the account: their title here, and their members in the content and the metadata of a message.
@@ -167,7 +167,8 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
         yield LeftOut("deleted there", title)
         return
     updated_at = time_in(row, "update_time", "updated_at")
-    for item in exchanges(system, number or title, title, time_in(row, "create_time", "created_at"), messages, name):
+    began_at = time_in(row, "create_time", "created_at") or earliest(messages)
+    for item in exchanges(system, number or title, title, began_at, messages, name):
         if isinstance(item, Record):
             details = {**item.details, "has_no_time": not item.created_at}
             item = item._replace(created_at=item.created_at or at, updated_at=updated_at, details=details)
@@ -181,28 +182,41 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
         )
 
 
-def exchanges(system: str, number: str, title: str, at: str, messages: Sequence[Message], name: str) -> Iterator[Item]:
-    """Yield a memory for each message of the person, with the answers to it."""
-    turns: list[Message] = []
-    groups: list[list[Message]] = []
-    for message in messages:
-        if message.role in _PERSON:
-            turns = [message]
-            groups.append(turns)
-        elif message.role in AGENT and turns:
-            turns.append(message)
+def exchanges(
+    system: str, number: str, title: str, at: str, items: Iterable[Message | LeftOut], name: str
+) -> Iterator[Item]:
+    """Yield a memory for each message of the person, with the answers to it, and what else is left out."""
+    turns, count = list[Message](), 0
+    for item in items:
+        if isinstance(item, LeftOut):
+            yield item
+        elif item.role in _PERSON:
+            yield from _of_turns(system, number, count, turns, title, at, name)
+            turns, count = [item], count + 1
+        elif item.role in AGENT and turns:
+            turns.append(item)
         else:
-            yield LeftOut(_NO_QUESTION if message.role in AGENT else f"of a {clean_line(message.role, 40)}", title)
-    earliest = min((message.at for message in messages if message.at), default="")
-    for place, group in enumerate(groups, 1):
-        question, answer = group[0].text, "\n\n".join(message.text for message in group[1:])
-        text = f"Question: {_cut(question)}" + (f"\n\nAnswer: {_cut(answer)}" if answer else "")
-        yield _exchange(system, number, place, text, title, group[0].at or at or earliest, name)
-        for part in (question, answer):
-            if len(part.strip()) > MAX_EXCHANGE:
-                yield LeftOut(_REST, f"{title or number}, exchange {place}")
-    if not groups:
+            yield LeftOut(_NO_QUESTION if item.role in AGENT else f"of a {clean_line(item.role, 40)}", title)
+    yield from _of_turns(system, number, count, turns, title, at, name)
+    if not count:
         yield LeftOut("a conversation without a question", title or number)
+
+
+def _of_turns(
+    system: str, number: str, place: int, turns: Sequence[Message], title: str, at: str, name: str
+) -> Iterator[Item]:
+    if not turns:
+        return
+    question, answer = turns[0].text, "\n\n".join(message.text for message in turns[1:])
+    text = f"Question: {_cut(question)}" + (f"\n\nAnswer: {_cut(answer)}" if answer else "")
+    yield _exchange(system, number, place, text, title, turns[0].at or at, name)
+    for part in (question, answer):
+        if len(part.strip()) > MAX_EXCHANGE:
+            yield LeftOut(_REST, f"{title or number}, exchange {place}")
+
+
+def earliest(messages: Iterable[Message]) -> str:
+    return min((message.at for message in messages if message.at), default="")
 
 
 def _exchange(system: str, number: str, place: int, text: str, title: str, at: str, name: str) -> Record:
@@ -243,7 +257,7 @@ def _chatgpt_messages(row: Row) -> Iterator[Message | _Account | LeftOut]:
             yield item
     for number in nodes.keys() - path.keys():
         if _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
-            yield LeftOut(_BRANCH)
+            yield LeftOut(BRANCH)
 
 
 def _chatgpt_message(message: Row) -> Message | LeftOut | None:
@@ -307,7 +321,7 @@ def _claude_messages(row: Row) -> Iterator[Message | LeftOut]:
     for number, message in enumerate(messages):
         text = _claude_text(message)
         if number not in current:
-            yield from [LeftOut(_BRANCH)] if text else []
+            yield from [LeftOut(BRANCH)] if text else []
             continue
         if text:
             yield Message(text_of(message, "sender"), text, time_in(message, "created_at"))

@@ -4,11 +4,11 @@ The rows of a table and the elements of an export become records by the same fun
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from handlers.importers.archives import Part, head_of, parts_of, rows_of, unknown_member
 from handlers.importers.chats import texts_in_parts
@@ -110,20 +110,23 @@ def open_export(export: Export, source: Source, stack: ExitStack) -> Read:
 
 
 def newest(read: Read) -> Read:
-    """Return the items of an export, of each with several versions the last."""
-    return partial(_newest, read, cache(partial(_last_versions, read)))
+    """Return the items of an export, of several versions of a record the last changed that may be a memory.
+
+    The first reading, which checks the source, yields all versions, and finds out which of them are the last.
+    """
+    return partial(_newest, read, list[Mapping[int, int]]())
 
 
-def _is_export(export: Export, part: Part) -> bool:
-    return not part.name or any(PurePosixPath(part.name).match(pattern) for pattern in export.files)
-
-
-def _newest(read: Read, last_versions: Callable[[], Mapping[int, int]]) -> Iterator[Item]:
-    """Yield the items of an export, of several versions of a record the last changed that may be a memory."""
-    last = last_versions()
+def _newest(read: Read, found_out: list[Mapping[int, int]]) -> Iterator[Item]:
+    if not found_out:
+        repeated = set[int]()
+        yield from _with_repeated(read(), repeated)
+        found_out.append(_last_versions(read, repeated))
+        return
+    (last,) = found_out
     for number, item in enumerate(read()):
-        rank = last.get(_digest(item)) if isinstance(item, Record) and _is_version(item) else None
-        if not isinstance(item, Record) or rank in (None, _rank(item, number)):
+        rank = last.get(_digest(item)) if _is_version(item) else None
+        if not _is_version(item) or rank in (None, _rank(item, number)):
             yield item
         elif item.kind == GONE:
             yield _DELETED
@@ -131,24 +134,30 @@ def _newest(read: Read, last_versions: Callable[[], Mapping[int, int]]) -> Itera
             yield _OLDER._replace(name=item.title or str(item.origin.get("id", "")))
 
 
-def _last_versions(read: Read) -> Mapping[int, int]:
-    """Return the rank of the last version of each record of an export that has several; most have a single one."""
-    digests, repeated, ranks = Digests(), set[int](), dict[int, int]()
-    for _, item in _versions(read):
-        digest = _digest(item)
-        (repeated if digest in digests else digests).add(digest)
-    for number, item in _versions(read) if repeated else ():
-        if (digest := _digest(item)) in repeated:
+def _with_repeated(items: Iterator[Item], repeated: set[int]) -> Iterator[Item]:
+    digests = Digests()
+    for item in items:
+        if _is_version(item):
+            digest = _digest(item)
+            (repeated if digest in digests else digests).add(digest)
+        yield item
+
+
+def _last_versions(read: Read, repeated: Collection[int]) -> Mapping[int, int]:
+    """Return the rank of the last version of each record that has several; most have a single version."""
+    ranks = dict[int, int]()
+    for number, item in enumerate(read()) if repeated else ():
+        if _is_version(item) and (digest := _digest(item)) in repeated:
             ranks[digest] = max(ranks.get(digest, 0), _rank(item, number))
     return ranks
 
 
-def _versions(read: Read) -> Iterator[tuple[int, Record]]:
-    return ((number, item) for number, item in enumerate(read()) if isinstance(item, Record) and _is_version(item))
+def _is_export(export: Export, part: Part) -> bool:
+    return not part.name or any(PurePosixPath(part.name).match(pattern) for pattern in export.files)
 
 
-def _is_version(item: Record) -> bool:
-    return 0 < len(item.text.strip()) <= MAX_TEXT or item.kind != "memory"
+def _is_version(item: Item) -> TypeGuard[Record]:
+    return isinstance(item, Record) and (0 < len(item.text.strip()) <= MAX_TEXT or item.kind != "memory")
 
 
 def unless_deleted(row: Values, item: Record) -> Record:

@@ -58,7 +58,9 @@ class SummaryModel(NamedTuple):
 def default_tags(content: str) -> str:
     """Return the tags with a word in the content, in a fixed order, separated by commas; `general` for none."""
     start = content[:_TAG_SCAN_LENGTH]
-    return ",".join(name for name, words in _TAG_PATTERNS.items() if words.search(start)) or _FALLBACK_TAG
+    folded = start.casefold()
+    likely = (name for name in _TAG_PATTERNS if name.removesuffix("end") in folded)  # a part of each of its forms
+    return ",".join(name for name in likely if _TAG_PATTERNS[name].search(start)) or _FALLBACK_TAG
 
 
 def first_line(content: str) -> str:

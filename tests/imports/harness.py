@@ -52,3 +52,12 @@ class Shell:
     def audit(self) -> list[dict[str, Any]]:
         """The rows of the audit, newest first."""
         return [json.loads(line) for line in self.run("audit", "--json").splitlines()]
+
+
+def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
+    lines = (json.loads(line) for line in shell.export().read_bytes().splitlines())
+    return [line["row"] for line in lines if line.get("table") == table]
+
+
+def contents(shell: Shell, table: str = "sessions_memory") -> list[str]:
+    return [row["content"] for row in rows(shell, table)]

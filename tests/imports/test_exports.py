@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.imports.harness import Shell
+from tests.imports.harness import Shell, contents, rows
 from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, json_file, written, zip_file
-
-
-def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
-    lines = (json.loads(line) for line in shell.export().read_bytes().splitlines())
-    return [line["row"] for line in lines if line.get("table") == table]
-
-
-def contents(shell: Shell, table: str = "sessions_memory") -> list[str]:
-    return [row["content"] for row in rows(shell, table)]
-
 
 STATES = [
     {"id": "m1", "content": "Alice likes green tea.", "state": "active"},
