@@ -53,6 +53,7 @@ class Recall(Struct, forbid_unknown_fields=True, omit_defaults=True):
     after: str = ""
     before: str = ""
     as_of: str = ""
+    expired: bool = False
 
 
 class List(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -177,11 +177,9 @@ async def ask_recall(dispatch: Dispatch, visit: Visit, arguments: Mapping[str, A
 
 def _arguments(query: str, filters: dict[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"query": query, "detail": "text", "limit": _HITS, "max_tokens": _TOKENS}
-    arguments["explain"] = True
+    arguments |= {"explain": True, "expired": True}
     if query.strip():
-        arguments["floor"] = "none"  # the page folds hits that answer nothing
-    else:
-        arguments["expired"] = True  # the list shows every memory, an answer those in force
+        arguments["floor"] = "none"  # the page folds hits that answer nothing, and expired ones
     arguments.update((name, filters[name]) for name in _TEXTS if name in filters)
     for singular, plural in (("dialect", "dialects"), ("space", "spaces")):
         if singular in filters:

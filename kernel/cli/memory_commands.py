@@ -70,7 +70,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         output_text = _ask(send, arguments.command, request, style)
     print(output_text, end="")
     if not output_text:
-        output.note("nothing found")
+        held = arguments.command == "recall" and _ask(send, "recall", {**request, "expired": True}, style)
+        output.note("nothing that holds today; --expired shows what did" if held else "nothing found")
     return 0 if output_text else 1
 
 
@@ -106,7 +107,8 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
             if not " ".join(arguments.query).strip():
                 raise Fault("invalid", "query: is empty; `quipu list` shows the newest memories.")
             query, at = " ".join(arguments.query), output.moment("--as-of", arguments.as_of or "")
-            return {"query": query, "limit": arguments.limit, "as_of": at, **_filters(arguments)}
+            asking = {"query": query, "limit": arguments.limit, "as_of": at, "expired": arguments.expired}
+            return {**asking, **_filters(arguments)}
         case "list":
             return {"limit": arguments.limit, **_filters(arguments)}
         case "add":

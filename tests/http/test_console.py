@@ -476,6 +476,17 @@ def test_hits_that_answer_nothing_are_behind_a_fold_and_named_so(server: House) 
     assert "Nothing was found" not in shown
 
 
+def test_expired_hits_are_behind_a_fold_of_their_own(server: House) -> None:
+    saved = {"db": "core", "content": "The lift to the glacier closes at five", "category": "fact"}
+    assert server.tool("save_memory", {**saved, "valid_until": "2020-01-01"}).status == 200
+    shown = page(server, "/ui/search?q=when+does+the+lift+to+the+glacier+close")
+    before, _, folded = shown.partition("<summary>1 expired hit</summary>")
+    assert "Nothing that holds today answers this. The nearest are behind the fold." in before
+    assert "data-row" not in before
+    assert folded.count('<span class="tag warn">expired</span>') == 1
+    assert "expired hit" not in page(server, "/ui/search?q=price+of+copper+wire")
+
+
 def test_marks_leave_words_of_function_out(server: House) -> None:
     added(server, "seals", "Seals sleep in the kelp, and the young on rocks")
     shown = page(server, "/ui/search?q=where+do+the+seals+sleep+on")

@@ -372,6 +372,6 @@ def test_the_help_of_a_command_has_its_own_options_before_those_of_the_place(
         main(["recall", "--help"])
     own, place = capsys.readouterr().out.split("where the memories are:")
     assert [re.findall(r"^  (--[a-z-]+)", part, re.MULTILINE) for part in (own, place)] == [
-        ["--limit", "--as-of", "--since", "--dialect", "--actor", "--json"],
+        ["--limit", "--as-of", "--expired", "--since", "--dialect", "--actor", "--json"],
         ["--data", "--store", "--read-store", "--model", "--tenant", "--url", "--key"],
     ]

@@ -81,6 +81,15 @@ def test_an_expired_memory_is_listed_but_no_answer(quipu: Quipu, call: Call) -> 
     assert "The stork permit is 12" not in quipu("recall", "stork", "permit")[1]
 
 
+def test_nothing_that_holds_is_told_from_nothing_at_all(quipu: Quipu, call: Call) -> None:
+    call("save_memory", db="core", content="The stork permit is 12", category="fact", valid_until="2020-01-01")
+
+    assert quipu("recall", "stork", "permit")[::2] == (1, "nothing that holds today; --expired shows what did\n")
+    status, hits, _ = quipu("recall", "stork", "permit", "--expired")
+    assert (status, "expired" in hits.splitlines()[0], "The stork permit is 12" in hits) == (0, True, True)
+    assert quipu("recall", "walrus", "opera")[::2] == (1, "nothing found\n")
+
+
 @pytest.mark.parametrize("dialect", ["brain", "scopes"])
 def test_an_added_memory_is_no_answer_after_its_end(quipu: Quipu, dialect: str) -> None:
     for until, status in (("2020-01-01", 1), ("2999-01-01", 0)):
