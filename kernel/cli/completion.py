@@ -13,13 +13,13 @@ from kernel.core.config import Config
 from kernel.server import app
 
 _BASH = """_quipu() {{
-    local given=" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " words
-    case "$given" in
+    local before=" ${{COMP_WORDS[*]:1:$((COMP_CWORD-1))}} " choices
+    case "$before" in
 {values}
 {cases}
-        *) words="{top}" ;;
+        *) choices="{top}" ;;
     esac
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+    COMPREPLY=($(compgen -W "$choices" -- "${{COMP_WORDS[COMP_CWORD]}}"))
     [[ ${{#COMPREPLY[@]}} -gt 0 ]] || compopt -o default 2>/dev/null
 }}
 complete -F _quipu quipu"""
@@ -44,7 +44,7 @@ def script(shell: str) -> str:
     if shell == "fish":
         return "\n".join(_fish(commands))
     by_length = sorted(commands.items(), key=lambda pair: -len(pair[0]))
-    cases = [f'        " {name} "*) words="{_words(name, command)}" ;;' for name, command in by_length]
+    cases = [f'        " {name} "*) choices="{_words(name, command)}" ;;' for name, command in by_length]
     values = {
         option: " ".join(words)
         for name, command in commands.items()
@@ -52,7 +52,7 @@ def script(shell: str) -> str:
         for option in action.option_strings[-1:]
         if (words := _values(name, action))
     }
-    after = [f'        *" {option} ") words="{words}" ;;' for option, words in values.items()]
+    after = [f'        *" {option} ") choices="{words}" ;;' for option, words in values.items()]
     bash = _BASH.format(values="\n".join(after), cases="\n".join(cases), top=_words("", top))
     return bash if shell == "bash" else _ZSH.format(bash=bash)
 

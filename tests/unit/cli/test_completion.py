@@ -1,5 +1,6 @@
 """The completions that shells run."""
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,11 +9,13 @@ import pytest
 
 from kernel.cli.completion import script
 
-needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+needs_bash, needs_zsh, needs_fish = (
+    pytest.mark.skipif(shutil.which(shell) is None, reason=f"there is no {shell} here")
+    for shell in ("bash", "zsh", "fish")
+)
 
 
-@needs_bash
-@pytest.mark.parametrize(
+TYPED = pytest.mark.parametrize(
     ("typed", "words"),
     [
         ("quipu rec", ["recall"]),
@@ -27,6 +30,10 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
         ("quipu export ok", ["okf"]),
     ],
 )
+
+
+@needs_bash
+@TYPED
 def test_bash_completes_commands_and_options(typed: str, words: list[str]) -> None:
     ask = f"""{script("bash")}
 COMP_WORDS=({typed}{" ''" if typed.endswith(" ") else ""}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); _quipu
@@ -84,6 +91,31 @@ def test_fish_has_a_line_for_every_command_and_option() -> None:
         line.startswith("complete -c quipu -n '__fish_seen_subcommand_from recall' -l limit -r") for line in lines
     )
     assert all(line.count("'") % 2 == 0 or "\\'" in line for line in lines)
+
+
+@needs_zsh
+@TYPED
+def test_zsh_completes_commands_and_options(typed: str, words: list[str]) -> None:
+    # As its bashcompinit calls a function of bash.
+    ask = f"""autoload -U compinit && compinit -u -D
+{script("zsh")}
+ask() {{
+emulate -L sh; setopt kshglob noshglob braceexpand
+COMP_WORDS=({typed}{" ''" if typed.endswith(" ") else ""}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); _quipu
+echo "${{COMPREPLY[@]}}"
+}}
+ask"""
+    shown = subprocess.run(["zsh", "-f", "-c", ask], capture_output=True, text=True, check=True)
+    fitting = [word for word in shown.stdout.split() if word.startswith(typed.rpartition(" ")[2])]  # as zsh itself asks
+    assert (fitting, shown.stderr) == (words, "")
+
+
+@needs_fish
+@TYPED
+def test_fish_completes_commands_and_options(typed: str, words: list[str]) -> None:
+    ask = f"{script('fish')}\ncomplete -C {shlex.quote(typed)}"
+    shown = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert {line.split("\t")[0] for line in shown.splitlines()} == {word for word in words if word != "--help"}
 
 
 def test_zsh_loads_the_completion_of_bash() -> None:
