@@ -1,7 +1,6 @@
 """The stores of LangGraph and LangMem, and the graphs of Graphiti and Zep, as JSON; their rows become those of COGX."""
 
 from collections.abc import Iterator
-from itertools import chain
 
 import msgspec
 
@@ -39,26 +38,38 @@ def _stored(element: Element, name: str) -> Iterator[Item]:
     """Yield the memory of an item: its text, or all of its values; LangMem has them below `content`, and a `kind`."""
     row = element.row
     if row and all(isinstance(part, list) for part in row.values()):  # of claude-flow, a list for each namespace
-        for part in chain.from_iterable(map(list_in, row.values())):
-            yield from _stored(element._replace(value=part), name)
+        for namespace, part in ((namespace, part) for namespace, parts in row.items() for part in list_in(parts)):
+            inner = {"namespace": namespace, **mapping_in(part)} if isinstance(part, dict) else part
+            yield from _stored(element._replace(value=inner), name)
         return
     if "value" not in row or "key" not in row:
         yield LeftOut("has no key and value", element.place, is_damage=True)
         return
-    value, place = mapping_in(row["value"]), "/".join(texts_in(row.get("namespace") or row.get("prefix")))
+    value, labels = mapping_in(row["value"]), _labels(row.get("namespace") or row.get("prefix"))
     inner = mapping_in(value.get("content")) if "kind" in value else {}
     values = inner or value or {"content": row["value"]}
     member = next((member for member in _TEXTS if text_of(values, member)), "")
     more = other_members(values, member) if member else {}
     translated = {
-        "external_id": f"{place}/{row['key']}",
+        "external_id": "/".join(map(_escaped, (*labels, str(row["key"])))),
         "content": text_of(values, member) if member else "\n".join(_lines(values)),
-        "metadata": {**other_members(row, *_ITEM), **more, **filled({"namespace": place})},
+        "metadata": {**other_members(row, *_ITEM), **more, **filled({"namespace": "/".join(labels)})},
         "created_at": time_in(row, "created_at", "createdAt", "timestamp"),
         "updated_at": time_in(row, "updated_at", "updatedAt"),
     }
     category = clean_line(text_of(value, "kind") if inner else "", 100)
     yield unless_deleted(row, cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category))
+
+
+def _labels(namespace: object) -> list[str]:
+    """Return the labels of a namespace: a list, also as JSON, or a text that is the only label."""
+    is_label = isinstance(namespace, str) and not namespace.lstrip().startswith("[")
+    return [namespace] if is_label else [str(label) for label in list_in(namespace) or texts_in(namespace)]
+
+
+def _escaped(label: str) -> str:
+    """Return a label without the mark between labels, so that no two namespaces and keys are one id."""
+    return label.replace("%", "%25").replace("/", "%2F")
 
 
 def _lines(values: Values) -> Iterator[str]:

@@ -14,6 +14,7 @@ from handlers.importers.records import (
     Item,
     LeftOut,
     damaged,
+    fitting,
     list_in,
     mapping_in,
 )
@@ -45,6 +46,7 @@ _BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small
 _BATCH_CHARACTERS = 64 << 10
 _LARGE = "larger than a memory may be"
 _ALREADY, _ARCHIVED, _REPEATED = "already there", "archived", "repeated"
+_NO_TAG, _WITH_TAGS = "a tag that is too long or one too many", {"memory", "note"}
 _WITHOUT_TEXT = {"entity", "link", "relation", PARTS, GONE}
 _WITH_ABSENT = {"memory", "memory block", "note", GONE}
 _NOT_HERE, _NO_MORE, _DELETED = "not in this source", "gone at the source", "deleted there"
@@ -215,8 +217,16 @@ def _screened(record: Item) -> Iterator[Item]:
         yield LeftOut("metadata of too many levels", name)
     if has_secret or REDACTED in str(members):
         yield LeftOut(SECRET, redact(name, REDACTED))
+    kept = fitting(tags)
+    if len(kept) < len(tags) and record.kind in _WITH_TAGS:
+        yield from _other_tags(tags, kept, redact(name, REDACTED))
     details = record.details if members == metadata else {**record.details, "metadata": members}
-    yield record._replace(text=text, title=title, tags=tags, details=details)
+    yield record._replace(text=text, title=title, tags=kept, details=details)
+
+
+def _other_tags(tags: Sequence[str], kept: Sequence[str], name: str) -> Iterator[LeftOut]:
+    fits = set(kept)
+    return (LeftOut(_NO_TAG, f"{tag} of {name}" if name else tag) for tag in tags if tag not in fits)
 
 
 def _public(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ _CATEGORY = regex(r"\[([^\[\]()]{2,80})\][ \t]+(\S.*)")
 _CLOCK = regex(r"\d{1,2}:\d\d(?::\d\d)?(?:[ \t]*[-\u2013][ \t]*\d{1,2}:\d\d)?")
 _OF_TAG = r"""[^\s!-,.:-@\[-^`{-~\u2000-\u206f\u2e00-\u2e7f'"]"""  # letters, digits, / - _ and pictures
 _TAGS = regex(r"[ \t]{0,8}(?:- )?tags::[ \t]([^\n]{1,1000})")
-_TAG = regex(rf"(?:^|(?<=[ \t]))#(?:\[\[([^\[\]\n]{{1,80}})\]\]|(?!\d+(?!{_OF_TAG}))({_OF_TAG}{{1,80}}))")
+_TAG = regex(rf"(?:^|(?<=[ \t]))#(?:\[\[([^\[\]\n]{{1,80}})\]\]|(?!\d+(?!{_OF_TAG}))({_OF_TAG}+))")
 _CONTEXT = regex(r"\(([^()]{1,500})\)[ \t]*+")
 # A span of code, or the start of a comment.
 _HIDDEN = regex(r"(`{1,3})[^`\n]{1,500}\1|%%|<!--")

@@ -13,11 +13,13 @@ from handlers.importers import markdown
 from handlers.importers.importing import Read
 from handlers.importers.note_names import NoteNames, entity_of, linked_entity, names_of, title_of
 from handlers.importers.records import (
+    MAX_TAGS,
     Item,
     LeftOut,
     clean_line,
     damaged,
     filled,
+    fitting,
     list_in,
     mapping_in,
     tags_of,
@@ -211,6 +213,7 @@ def _observations(
     head = _unknown(page.head)
     is_old = page.head.get("status") in _OLD or any(page.head.get(name) is True for name in _OLD)
     for observation in observations:
+        own = tags_of([*observation.tags])
         start, end = markdown.span(observation.text)
         key = f"{note.key}#{observation.category}#{observation.text}"  # not its place, which an item above it moves
         yield note._replace(
@@ -219,7 +222,7 @@ def _observations(
             text=observation.text,
             title="",
             category=observation.category or "fact",
-            tags=tags_of([*observation.tags], [*note.tags]),
+            tags=tags_of([*own], [*fitting(note.tags)])[: max(len(own), MAX_TAGS)],
             details={
                 "root": note.details["root"],
                 "metadata": filled({"context": observation.context, "note": note.title, "front_matter": head}),

@@ -1,6 +1,6 @@
 """The parts that all sources share: the texts, times, tags and bounds of the records that they become."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -164,8 +164,13 @@ def _decoded_list(text: str) -> object:
 
 def tags_of(*groups: object) -> tuple[str, ...]:
     """Return the tags of several lists, each once; a tag holds no comma, since some dialects separate them by it."""
-    tags = (" ".join(tag.replace(",", " ").split())[:MAX_NAME] for group in groups for tag in texts_in(group))
-    return tuple(dict.fromkeys(tag for tag in tags if tag and tag.isprintable()))[:MAX_TAGS]
+    tags = (" ".join(tag.replace(",", " ").split()) for group in groups for tag in texts_in(group))
+    return tuple(dict.fromkeys(filter(None, tags)))
+
+
+def fitting(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags that a memory can have, of which it has a bounded number."""
+    return tuple(tag for tag in tags if len(tag) <= MAX_NAME and tag.isprintable())[:MAX_TAGS]
 
 
 def mapping_in(value: object) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 
 from kernel.cli import agent_commands
 from kernel.cli.main import parser
-from tests.imports.harness import Shell
-from tests.imports.sources import ZERO, text_files
+from tests.imports.harness import Shell, contents, rows
+from tests.imports.sources import ZERO, json_file, text_files
 
 VAULT = {
     "obsidian": {".obsidian/app.json": "{}"},
@@ -30,11 +30,6 @@ def primed(shell: Shell, folder: Path, capsys: pytest.CaptureFixture[str]) -> li
     assert agent_commands.prime(parser().parse_args(["prime", "--project", str(folder)]), shell.config) == 0
     lines = capsys.readouterr().out.splitlines()
     return [line.partition(" [")[0] for line in lines if line.startswith("- ")]
-
-
-def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
-    return [line["row"] for line in lines if line.get("table") == table]
 
 
 def test_projects_in_folders_of_one_name_keep_their_rules(
@@ -194,3 +189,32 @@ def test_a_graph_with_a_name_in_both_normal_forms_has_one_entity(name: str, shel
     assert shell.bring(source)["counts"] == dict.fromkeys(counts, 0)
     exported = [json.loads(line) for line in shell.export("graph").read_text(encoding="utf-8").splitlines()]
     assert exported == [{**lines[0], "observations": ["opens", "closes"]}, lines[1]]
+
+
+NAMESPACES: list[Any] = [
+    {"namespace": ["a", "b"], "key": "c"},
+    {"namespace": ["a"], "key": "b/c"},
+    {"namespace": ["a/b"], "key": "c"},
+    {"namespace": ["a%2Fb"], "key": "c"},
+    {"namespace": "a,b", "key": "c"},
+    {"namespace": "a.b", "key": "c"},
+    {"namespace": [1], "key": "c"},
+    {"namespace": [2], "key": "c"},
+    {"namespace": [], "key": "c"},
+    {"namespace": [""], "key": "c"},
+]
+
+
+def test_items_of_a_store_of_langgraph_are_apart_whatever_their_namespaces_hold(shell: Shell, tmp_path: Path) -> None:
+    items = [{**item, "value": {"content": f"Cup {number}."}} for number, item in enumerate(NAMESPACES)]
+    source = json_file("store.json", items)(tmp_path)
+    done = shell.bring_kind("langgraph", source)
+    assert sorted(contents(shell, "brain_memory")) == sorted(item["value"]["content"] for item in items)
+    assert done["counts"] == {"memories": len(items), "already there": 0, "left out": 0}
+    assert shell.bring_kind("langgraph", source)["counts"] == {"already there": len(items), "left out": 0}
+
+
+def test_lists_by_namespace_name_the_namespaces_of_their_items(shell: Shell, tmp_path: Path) -> None:
+    lists = {name: [{"key": "tea", "value": {"content": f"{name} drinks tea."}}] for name in ("Ada", "Ben")}
+    shell.bring_kind("langgraph", json_file("store.json", lists)(tmp_path))
+    assert sorted(contents(shell, "brain_memory")) == ["Ada drinks tea.", "Ben drinks tea."]

@@ -2,18 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from handlers.importers import rules
-from tests.imports.harness import Shell
+from tests.imports.harness import Shell, rows
 from tests.imports.sources import ZERO, text_files
-
-
-def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
-    return [line["row"] for line in lines if line.get("table") == table]
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.imports.harness import Shell
+from tests.imports.harness import Shell, rows
 from tests.imports.sources import text_files
 
 GRAPHQL = "mutation Login($email: String!, $password: String!) { login }"
 REAL = "Tr0ub4dor&3"
 PAGE = f"# Login\n\n{GRAPHQL}\n\n## Staging\n\nUse this:\n\npassword: {REAL}\n\n## Style\n\nUse tabs.\n"
-
-
-def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
-    return [line["row"] for line in lines if line.get("table") == table]
 
 
 def test_a_rule_keeps_all_but_the_secret_in_it(shell: Shell, tmp_path: Path) -> None:

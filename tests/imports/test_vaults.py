@@ -2,19 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.imports.harness import Shell
+from tests.imports.harness import Shell, rows
 from tests.imports.sources import text_files
 
 OBSIDIAN = {".obsidian/app.json": "{}"}
-
-
-def rows(shell: Shell, table: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
-    return [line["row"] for line in lines if line.get("table") == table]
 
 
 def graph(shell: Shell, folder: Path, *options: str) -> tuple[list[str], list[tuple[str, str, str]]]:
@@ -269,3 +263,25 @@ def test_observations_of_a_page_that_is_no_longer_in_force_are_archived(
     lines = [json.loads(line) for line in shell.export().read_text(encoding="utf-8").splitlines()]
     rows = [line["row"] for line in lines if line.get("table") == "brain_memory"]
     assert {row["content"]: row["status"] for row in rows} == {"The port is 80": "archived", "It is 81": "active"}
+
+
+def test_tags_that_do_not_fit_are_left_out_by_name(shell: Shell, tmp_path: Path) -> None:
+    long, edge, many = "x" * 1001, "y" * 1000, [f"t{number}" for number in range(70)]
+    page = f"---\ntags: {json.dumps([long, edge, *many])}\n---\n# Tea\n\n- [fact] It is green. #leaf\n"
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "Tea.md").write_text(page, encoding="utf-8")
+    done = shell.bring_kind("obsidian", tmp_path / "vault")
+    (note,), (memory,) = (rows(shell, f"brain_{kind}") for kind in ("note", "memory"))
+    assert json.loads(note["tags"]) == [edge, *many[:63]]
+    assert json.loads(memory["tags"]) == ["leaf", edge, *many[:62]]
+    assert done["counts"]["left out"] == 9
+    (told,) = done["remarks"]
+    assert told.startswith(f"left out: 9 {'x' * 20}")
+    assert told.endswith(", t69 of Tea, leaf of Tea: a tag that is too long or one too many")
+
+
+def test_a_long_tag_in_a_text_is_not_cut(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "Tea.md").write_text(f"# Tea\n\nSome tea #{'z' * 90} of a kind.\n", encoding="utf-8")
+    shell.bring_kind("obsidian", tmp_path / "Tea.md")
+    (note,) = rows(shell, "brain_note")
+    assert json.loads(note["tags"]) == ["z" * 90]
