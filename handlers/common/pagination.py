@@ -25,7 +25,8 @@ _LINE_DIGITS = 2
 _DIGITS = 4  # more would cost tokens and carry no information
 _LATER_TOKENS = 4  # of `omitted` and `tokens`, which are set after the memories
 _DATE = len("2026-01-01")
-_MOST_CHARACTERS_PER_TOKEN = 12  # of a text that is cut
+_MOST_CHARACTERS_PER_TOKEN = 12  # of a text
+_APART = b"\x80"  # between texts that are counted as if each were alone: of no class of characters
 _MOST_STALE = index.least("strong") - 0.01  # the strength of a memory that names a changed place
 _encode = msgspec.json.Encoder().encode
 
@@ -65,13 +66,17 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
 
 
 def _fill_whole(answer: Recalled, listing: RankedResults, request: Recall) -> float:
-    """Adds the memories if they are lines and all fit, counted at once; the tokens of the answer, else 0."""
-    if _is_whole_text(request) or not listing.items:
+    """Adds the memories if all fit, counted at once; the tokens of the answer, else 0."""
+    items, is_whole, is_detailed = listing.items[: request.limit], _is_whole_text(request), _is_detailed(request)
+    texts = [item.document.text if is_whole else one_line(item.document.text, _LINE_WIDTH) for item in items]
+    if not texts or sum(map(len, texts)) > _MOST_CHARACTERS_PER_TOKEN * request.max_tokens:
         return 0.0
-    lines = [(item, one_line(item.document.text, _LINE_WIDTH)) for item in listing.items[: request.limit]]
-    memories = [_recalled_memory(item, line, request, request.explain) for item, line in lines]
-    answer.days_old = _days_old(listing, request, len(memories))
-    token_range = tokens_of(_encode((answer, memories)))
+    memories = [_recalled_memory(*pair, request, is_detailed) for pair in zip(items, texts, strict=True)]
+    if is_whole:
+        token_range = tokens_of(_APART.join(map(_encode, (answer, *memories))))
+    else:
+        answer.days_old = _days_old(listing, request, len(memories))
+        token_range = tokens_of(_encode((answer, memories)))
     cursor = _cursor_tokens(listing.shown, len(memories)) if len(memories) < len(listing.items) else 0.0
     if token_range.most + cursor > request.max_tokens - _LATER_TOKENS:
         return 0.0
@@ -184,11 +189,11 @@ def _signals(item: ScoredDocument) -> Signals:
     if item.scored is None:
         return Signals(None, None, None)
     hit = item.scored.hit
-    return Signals(*(_round(value) for value in (hit.text_rank, hit.similarity, hit.late)))
+    return Signals(_round(hit.text_rank), _round(hit.similarity), _round(hit.late))
 
 
 def _explained(item: ScoredDocument) -> Explained:
-    words, meaning, late, neighbours = (round(part, _DIGITS) for part in astuple(item.parts))
+    words, meaning, late, neighbours = [round(part, _DIGITS) for part in astuple(item.parts)]
     return Explained(
         words, meaning, late, neighbours, round(item.recency, _DIGITS), item.alike, round(item.factor, _DIGITS)
     )

@@ -7,8 +7,8 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 
 from calendar import month_name
 from collections.abc import Callable, Container, Iterator, Sequence, Set
-from functools import cache, partial
-from itertools import dropwhile, pairwise, permutations, takewhile
+from functools import partial
+from itertools import combinations, dropwhile, pairwise, takewhile
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -64,12 +64,17 @@ _OTHER_AUXILIARIES = frozenset("est ist sind war wird wurde wurden hat haben ont
 _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
 )
-_POLES = frozenset(
-    frozenset(pair.split("/"))
-    for pair in """active/retired allowed/banned allowed/forbidden available/gone closed/open closed/reopened
-    disabled/enabled employed/fired free/taken married/divorced off/on optional/mandatory optional/required
-    private/public""".split()
-)
+# Each word with its opposites.
+_POLES = {
+    word: others.split("/")
+    for word, others in (
+        pair.split(":")
+        for pair in """active:retired retired:active allowed:banned/forbidden banned:allowed forbidden:allowed
+        available:gone gone:available closed:open/reopened open:closed reopened:closed disabled:enabled enabled:disabled
+        employed:fired fired:employed free:taken taken:free married:divorced divorced:married off:on on:off
+        optional:mandatory/required mandatory:optional required:optional private:public public:private""".split()
+    )
+}
 _DENYING = ("un", "in", "dis", "de", "non")
 _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _LABEL = regex(
@@ -133,36 +138,36 @@ class _Asked(NamedTuple):
     same: dict[tuple[int, int], bool]
 
 
-class _Statement(NamedTuple):
-    """A short hit, its number, its text without its label, whether it denies something, all its words, its content
-    words in order and without numbers, those of the question's subjects that it holds, the question, its names of
-    several parts that the question has, such as check-in, and its share of a value that the question names.
-    """
-
-    item: ScoredDocument
-    doc: int
-    text: str
-    is_labelled: bool
-    is_negated: bool
-    spoken: list[str]
-    sequence: tuple[str, ...]
-    forms: dict[str, str]  # of the content words, by their stems
-    words: frozenset[str]
-    subjects: frozenset[str]
-    asked: _Asked
-    compounds: frozenset[str]
-    value: float | None
-
-
-_Rule = Callable[[_Statement, _Statement], bool]  # whether the first goes before the second
-
-
 class _Mention(NamedTuple):
     """A subject in a statement: the words before it, that after it, and those from the next that is no preposition."""
 
     before: list[str]
     following: str
     after: list[str]
+
+
+class _Statement(NamedTuple):
+    """A short hit, its number, its text without its label, all its words, its content words, their stems in order and
+    those that are no numbers, those of the question's subjects that it holds, the mentions of these, the question, and
+    its share of a value that the question names.
+    """
+
+    item: ScoredDocument
+    doc: int
+    text: str
+    is_labelled: bool
+    spoken: list[str]
+    sequence: tuple[str, ...]
+    forms: dict[str, str]  # of the content words, by their stems
+    stems: dict[str, str]  # by their forms
+    words: frozenset[str]
+    subjects: frozenset[str]
+    mentions: dict[str, _Mention]
+    asked: _Asked
+    value: float | None
+
+
+_Rule = Callable[[_Statement, _Statement], bool]  # whether the first goes before the second
 
 
 def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
@@ -175,14 +180,24 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     texts = [_statement_text(text) if len(text) <= _MOST_CHARS else "" for text in texts]
     if sum(map(bool, texts)) <= 1 or all(map(_LABEL.match, filter(None, texts))):
         return sequence
-    subjects = {stem for stem, word in _content_words(tx, question).items() if word not in _RELATIONS}
+    subjects = {stem for stem, word in index.content_words(tx, question).items() if word not in _RELATIONS}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
-    lowered = [text.lower() for text in texts]
-    held = {stem for stem in subjects if any(_may_hold(text, stem) for text in lowered)}
-    is_for = cache(partial(index.has_word_like, tx, question))
+    # Of other scripts than Latin, whose words have more forms, each text may hold each subject.
+    starts = {stem: (stem[:-_ENDING] or stem[:1]) if stem.isascii() else "" for stem in subjects}
+    begun = [
+        {stem for stem, start in starts.items() if start in text} if text.isascii() else subjects
+        for text in map(str.lower, texts)
+    ]
+    held = set[str]().union(*begun)
+    # A text that lacks the beginnings of most subjects need not be read.
+    about = [text if 2 * len(own) >= len(held) > 0 else "" for text, own in zip(texts, begun, strict=True)]
+    if sum(map(bool, about)) <= 1:
+        return sequence
+    is_for = partial(index.has_word_like, tx, question)
     asked = _Asked(subjects, held, _in_words(question), index.named_values(question), is_for, {})
-    statements = [_statement(tx, item, text, asked) for item, text in zip(sequence, texts, strict=False)]
+    pairs = zip(sequence, about, strict=False)
+    statements = [_statement(tx, item, text, asked) if text else None for item, text in pairs]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
 
@@ -193,24 +208,19 @@ def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None
     # Where much is said of a thing, a word of the question that no hit has may name the part.
     has_all = frozenset[str]().union(*(statement.subjects for statement in every)) == every[0].asked.every
     is_clear = has_all or len(every) <= _VERSIONS + 1
-    rules: tuple[_Rule, ...] = (
-        lambda newer, older: (newer.doc, older.doc) in replaced,
-        lambda bare, part: is_clear and _is_asked_bare(bare, part) and _are_no_lists(every, listed, bare, part),
-    )
+    rules: list[_Rule] = [lambda newer, older: (newer.doc, older.doc) in replaced] if replaced else []
+    if is_clear:
+        rules.append(lambda bare, part: _is_asked_bare(bare, part) and _are_no_lists(every, listed, bare, part))
     for rule in rules:
         for at, better in enumerate(statements):
-            if better is None:
-                continue
-            first = next((place for place, other in enumerate(statements[:at]) if other and rule(better, other)), at)
+            others = enumerate(statements[:at]) if better else ()
+            first = next((place for place, other in others if better and other and rule(better, other)), at)
             if first < at:
                 statements.insert(first, statements.pop(at))
                 sequence.insert(first, replace(sequence.pop(at), score=sequence[first].score))
-    for at, older in enumerate(statements):
-        if older is None:
-            continue
-        before = (statement for statement in statements[:at] if statement)
-        newer = next((statement for statement in before if (statement.doc, older.doc) in replaced), None)
-        if newer is not None:
+    for at, older in enumerate(statements if replaced else ()):
+        before = (newer for newer in statements[:at] if newer and older and (newer.doc, older.doc) in replaced)
+        if newer := next(before, None):
             document = newer.item.document
             sequence[at] = replace(sequence[at], newer=f"{document.space}/{document.key}")
     return sequence
@@ -223,7 +233,8 @@ def _replaced(every: Sequence[_Statement], listed: dict[int, bool]) -> set[tuple
     newer replaces the older.
     """
     most = max(len(statement.subjects) for statement in every)
-    later = [(newer, older) for newer, older in permutations(every, 2) if _is_later(newer, older)]
+    in_time = sorted(every, key=lambda statement: (statement.item.document.updated_at, statement.doc))
+    later = [(newer, older) for older, newer in combinations(in_time, 2) if _may_replace(newer, older)]
     replaced = {
         (newer.doc, older.doc)
         for newer, older in later
@@ -322,57 +333,34 @@ def _statement_text(text: str) -> str:
 
 def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _Statement | None:
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
-    subjects = asked.subjects
-    if not text or not subjects or not _may_be_about(text, subjects):
-        return None
     label = _LABEL.match(text)
     text = text[label.end() :] if label else text
-    forms = _content_words(tx, text)
+    subjects, forms = asked.subjects, index.content_words(tx, text)
     numbers = _NUMBER.findall(text)  # 2 is none of 2.35
     words = frozenset([stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers)])
     about = words & subjects
     if 2 * len(about) < len(subjects):
         return None
-    value = asked.values.share(text, str.isspace) if asked.values else None
     spoken = [*_WORD.findall(_CONTRACTED.sub(" not", _POSSESSIVE.sub("", text.lower()))), "", ""]
-    names = frozenset(name for name in map(_in_words, _COMPOUND.findall(text)) if name in asked.text)
     return _Statement(
         item,
         item.document.doc,
         text,
         is_labelled=label is not None,
-        is_negated=index.is_negated(text),
         spoken=spoken,
         sequence=tuple(forms),
         forms=forms,
+        stems={form: stem for stem, form in reversed(forms.items())},
         words=words,
         subjects=about,
+        mentions={stem: _mention(spoken, forms[stem]) for stem in about if forms[stem] in spoken},
         asked=asked,
-        compounds=names,
-        value=value,
+        value=asked.values.share(text, str.isspace) if asked.values else None,
     )
 
 
 def _in_words(text: str) -> str:
     return text.lower().replace("-", " ").replace("_", " ")
-
-
-def _content_words(tx: Tx, text: str) -> dict[str, str]:
-    """Return the content words of a text by their stems, without parts of words and words beside the text."""
-    lowered = text.lower()
-    words = frozenset(_WORD.findall(lowered))
-    forms = index.content_words(tx, text).items()
-    return {stem: word for stem, word in forms if word in words or (not word.isascii() and word in lowered)}
-
-
-def _may_be_about(text: str, subjects: set[str]) -> bool:
-    """Return False for a text that lacks the beginnings of most subjects, so that its words need not be read."""
-    words = text.lower()
-    return 2 * sum([_may_hold(words, stem) for stem in subjects]) >= len(subjects)
-
-
-def _may_hold(lowered: str, stem: str) -> bool:
-    return not stem.isascii() or not lowered.isascii() or (stem[:-_ENDING] or stem[:1]) in lowered
 
 
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
@@ -383,18 +371,24 @@ def _is_about_same(newer: _Statement, older: _Statement) -> bool:
 
 
 def _compare(newer: _Statement, older: _Statement) -> bool:
-    if _is_about_another(newer, older) or _says_otherwise(newer, older):
-        return False
+    """Return whether both are about the same thing; tests that most pairs fail come first."""
+    return _may_be_same(newer, older) and not (
+        _is_about_another(newer, older) or _says_otherwise(newer, older) or _names_another(newer, older)
+    )
+
+
+def _may_be_same(newer: _Statement, older: _Statement) -> bool:
     is_switched = _is_switched(newer, older)
     if not (older.subjects <= newer.subjects or is_switched or _is_opposed(newer, older)):
-        return _is_moved(newer, older) and not _names_another(newer, older)
+        return _is_moved(newer, older)
     common, least = older.words & newer.words, min(len(older.words), len(newer.words))
-    further = _has_long_name(newer, older)
-    share = 2 * (len(common) - further + _is_changed(newer, older)) >= least - further
     if len(common) == 1 < least and (_is_topic_of_value(newer, older) or _is_topic_of_value(older, newer)):
         share = _is_turned(newer, older)
-    is_same = share or is_switched or index.begins_alike(newer.text, older.text)
-    return is_same and not _names_another(newer, older)
+    else:
+        share = 2 * len(common) + 2 >= least  # as many as it may come to
+        further = share and _has_long_name(newer, older)
+        share = share and 2 * (len(common) - further + _is_changed(newer, older)) >= least - further
+    return share or is_switched or index.begins_alike(newer.text, older.text)
 
 
 def _has_long_name(newer: _Statement, older: _Statement) -> bool:
@@ -411,10 +405,12 @@ def _is_switched(newer: _Statement, older: _Statement) -> bool:
     and "switched to Bob for law", which lacks the verb alone.
     """
     spoken = newer.spoken
-    at = next((at for at, word in enumerate(spoken) if word in _SWITCHED), 0)
-    if not at or _TO.isdisjoint(spoken) or spoken[at + 1] in _OWN:
+    if _SWITCHED.isdisjoint(spoken) or _TO.isdisjoint(spoken):
         return False
-    is_of_pronoun = spoken[0] == older.spoken[0] not in {*_DETERMINERS, *newer.forms.values()}
+    at = next(at for at, word in enumerate(spoken) if word in _SWITCHED)
+    if not at or spoken[at + 1] in _OWN:
+        return False
+    is_of_pronoun = spoken[0] == older.spoken[0] not in {*_DETERMINERS, *newer.stems}
     if len(older.words & newer.words) + is_of_pronoun <= 1:
         return False
     verb = older.spoken[_beginning(newer, older)]
@@ -423,8 +419,10 @@ def _is_switched(newer: _Statement, older: _Statement) -> bool:
 
 def _beginning(newer: _Statement, older: _Statement) -> int:
     """Return the number of words with which both statements begin."""
-    pairs = zip(newer.spoken[:-1], older.spoken[:-1], strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] != "", pairs))
+    at = 0
+    while newer.spoken[at] == older.spoken[at] != "":
+        at += 1
+    return at
 
 
 def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
@@ -434,7 +432,7 @@ def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
     """
     at, value = _beginning(newer, older), _last(older)
     verb, other = older.spoken[at], newer.spoken[at]
-    if newer.is_negated != older.is_negated:
+    if index.is_negated(newer.text) != index.is_negated(older.text):
         return not _places(newer.sequence, value) and _last(newer) not in older.words
     if _places(newer.sequence, value) and not _is_in_place(newer, older, at + 1, older.forms[value]):
         return False
@@ -453,12 +451,12 @@ def _last(statement: _Statement) -> str:
 def _is_in_place(newer: _Statement, older: _Statement, after: int, word: str) -> bool:
     """Return whether the same words, not only of content, stand in both statements before a word, from a place on."""
     before = [[*takewhile(word.__ne__, statement.spoken[after:])] for statement in (newer, older)]
-    return word in newer.spoken and before[0] == before[1] and not {*newer.forms.values()}.issuperset(before[0])
+    return word in newer.spoken and before[0] == before[1] and not newer.stems.keys() >= {*before[0]}
 
 
 def _is_relation(statement: _Statement, other: _Statement, word: str) -> bool:
     """Return whether a word of content may be the verb of one statement alone, and is none of change."""
-    stem = next((stem for stem, form in statement.forms.items() if form == word), None)
+    stem = statement.stems.get(word)
     if stem is None or stem in other.words or stem == statement.sequence[-1] or stem.isdigit():
         return False
     return word not in _CHANGED and word not in _PAST and not word.endswith(_ADVERB)
@@ -486,14 +484,9 @@ def _is_topic_of_value(first: _Statement, last: _Statement) -> bool:
 
 def _is_opposed(newer: _Statement, older: _Statement) -> bool:
     """Return whether the newer statement has the opposite of each subject that it lacks, as "disabled" of "enabled"."""
-    return all(
-        any(
-            frozenset((word, older.forms[stem])) in _POLES
-            or any(word == f"{prefix}{older.forms[stem]}" for prefix in _DENYING)
-            for word in newer.spoken
-        )
-        for stem in older.subjects - newer.subjects
-    )
+    missing = (older.forms[stem] for stem in older.subjects - newer.subjects)
+    opposites = ((*_POLES.get(form, ()), *(f"{prefix}{form}" for prefix in _DENYING)) for form in missing)
+    return not any({*words}.isdisjoint(newer.spoken) for words in opposites)
 
 
 def _is_changed(newer: _Statement, older: _Statement) -> bool:
@@ -501,8 +494,10 @@ def _is_changed(newer: _Statement, older: _Statement) -> bool:
     her savings", nor of another subject, as "the office plants moved".
     """
     for states, changes in _CHANGES:
-        at = next((at for at, word in enumerate(newer.spoken) if word in changes), 0)
-        if at and newer.spoken[at + 1] not in _OWN and not states.isdisjoint(older.spoken):
+        if changes.isdisjoint(newer.spoken) or states.isdisjoint(older.spoken):
+            continue
+        at = next(at for at, word in enumerate(newer.spoken) if word in changes)
+        if at and newer.spoken[at + 1] not in _OWN:
             next_words = (mention.following for _, mention, _ in _mentions(newer, older))
             return any(
                 word in (*changes, *_AUXILIARIES, *_OTHER_AUXILIARIES) or _is_particle(word) for word in next_words
@@ -538,8 +533,9 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     """Return whether two statements have one form and differ at both ends, as "The Berlin office opens at 8" and "The
     Paris office opens at 9" do: another subject with another value; or in a word such as check-in, which is asked for.
     """
-    text = _in_words(newer.text) if older.compounds else ""
-    if not all(name in text for name in older.compounds):
+    compounds = [*map(_in_words, _COMPOUND.findall(older.text))]
+    text = _in_words(newer.text) if compounds else ""
+    if any(name in older.asked.text and name not in text for name in compounds):
         return True
     if len(newer.sequence) != len(older.sequence):
         return False
@@ -595,10 +591,11 @@ def _noun_of(statement: _Statement, mention: _Mention) -> str | None:
     if _DETERMINERS.issuperset(before):
         return ""
     is_determined = before[0] in _DETERMINERS
-    content = {*statement.forms.values()}
-    nouns = [*takewhile(content.__contains__, before[is_determined:])]
+    nouns = [*takewhile(statement.stems.__contains__, before[is_determined:])]
     between = before[is_determined + len(nouns) :]
-    if not nouns or not content.isdisjoint(between) or (between[:1] != ["of"] and not (is_determined and between)):
+    if not nouns or (between[:1] != ["of"] and not (is_determined and between)):
+        return None
+    if not statement.stems.keys().isdisjoint(between):
         return None
     return nouns[-1]
 
@@ -607,8 +604,7 @@ def _complement(statement: _Statement, mention: _Mention) -> str:
     """Return the first word of content behind a subject and "of"; empty if there is none."""
     if mention.following != "of":
         return ""
-    content = {*statement.forms.values()}
-    return next((word for word in mention.after if word in content), "")
+    return next((word for word in mention.after if word in statement.stems), "")
 
 
 def _is_about_part(newer: _Statement, older: _Statement) -> bool:
@@ -623,13 +619,10 @@ def _is_about_part(newer: _Statement, older: _Statement) -> bool:
     )
 
 
-def _mentions(newer: _Statement, older: _Statement) -> Iterator[tuple[str, _Mention, _Mention]]:
-    """Yield the subjects that both statements have, with their mentions in the newer and in the older."""
-    words = newer.spoken, older.spoken
-    for subject in older.subjects & newer.subjects:
-        forms = newer.forms[subject], older.forms[subject]
-        if forms[0] in words[0] and forms[1] in words[1]:
-            yield subject, _mention(words[0], forms[0]), _mention(words[1], forms[1])
+def _mentions(newer: _Statement, older: _Statement) -> list[tuple[str, _Mention, _Mention]]:
+    """Return the subjects that both statements have, with their mentions in the newer and in the older."""
+    first, last = newer.mentions, older.mentions
+    return [(subject, first[subject], last[subject]) for subject in first.keys() & last.keys()]
 
 
 def _mention(words: list[str], form: str) -> _Mention:
@@ -667,7 +660,7 @@ def _is_modified(newer: _Statement, older: _Statement, mention: _Mention, bare: 
     if not _DETERMINERS.issuperset(bare.before):
         return False
     before = mention.before[mention.before[:1] != [] and mention.before[0] in _DETERMINERS :]
-    is_name = {*newer.forms.values()}.issuperset(before) and _RECENT.isdisjoint(before)
+    is_name = newer.stems.keys() >= {*before} and _RECENT.isdisjoint(before)
     return is_name and any(_is_own_noun(newer, older, word) for word in before)
 
 
@@ -695,12 +688,12 @@ def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _M
 
 def _is_own_noun(newer: _Statement, older: _Statement, word: str) -> bool:
     """Return whether a word may be a noun or adjective that names another thing than the older statement does."""
-    if word in _RELATIONS or word in _RECENT or word.endswith(_ADVERB) or index.is_common(word) or word[0].isdigit():
+    stem = newer.stems.get(word)
+    if stem is None or stem in older.forms or stem in newer.subjects or word in _RELATIONS or word in _RECENT:
         return False
-    if word in _PAST or index.is_negated(word):
+    if word in _PAST or word.endswith(_ADVERB) or word[0].isdigit():
         return False
-    stem = next((stem for stem, form in newer.forms.items() if form == word), "")
-    return stem != "" and stem not in older.forms and stem not in newer.subjects
+    return not index.is_common(word) and not index.is_negated(word)
 
 
 def _is_particle(word: str) -> bool:
@@ -716,11 +709,10 @@ def _is_asked_bare(bare: _Statement, part: _Statement) -> bool:
     return _is_about_part(part, bare)
 
 
-def _is_later(newer: _Statement, older: _Statement) -> bool:
-    """Return whether a statement is newer, of the same dialect, and answers nearly as well."""
+def _may_replace(newer: _Statement, older: _Statement) -> bool:
+    """Return whether a statement is of the same dialect as an older one, and answers nearly as well."""
     documents = newer.item.document, older.item.document
-    times = [(document.updated_at, document.doc) for document in documents]
-    if times[0] <= times[1] or documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
+    if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
         return False
     if older.value == 1.0 and newer.value == 0.0:  # the question is about the older value
         return False

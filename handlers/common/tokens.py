@@ -17,9 +17,12 @@ def _only(characters: bytes) -> bytes:
     return bytes(_IN[0] if byte in characters else 32 for byte in range(256))
 
 
-_PER_RUN = ((0.394, _only(_LETTERS)), (1.4, _only(_DIGITS)), (0.077, _only(_SIGNS)))
-# A character of several bytes is counted by the first of them.
-_PER_BYTE = ((0.172, _LETTERS), (0.016, _DIGITS), (0.374, _SIGNS), (0.01, b" \t\r\n"))
+# The class of a character, and the tokens that a run of it takes, and each character. A character of several bytes is
+# counted by the first of them.
+_PLAIN = ((_LETTERS, 0.394, 0.172), (_DIGITS, 1.4, 0.016), (_SIGNS, 0.077, 0.374))
+_BLANKS, _PER_BLANK = b" \t\r\n", 0.01
+_RUNS = [(_only(characters), per_run, per_byte) for characters, per_run, per_byte in _PLAIN]
+_ASCII = _LETTERS + _DIGITS + _SIGNS + _BLANKS
 _WIDE = (
     (0.47, bytes(range(0xC2, 0xCE))),  # Latin with accents, the first Greek
     (0.35, bytes(range(0xCE, 0xE0))),  # Greek, Cyrillic, Hebrew, Arabic
@@ -40,20 +43,17 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(json: bytes) -> Tokens:
-    runs = 0.0
-    for cost, only in _PER_RUN:
+    plain, runs, left = 0.0, 0.0, json.translate(None, _ASCII)
+    blanks = len(json) - len(left)
+    for only, per_run, per_byte in _RUNS:
         marked = json.translate(only)
-        runs += cost * (marked.count(_END) + marked.endswith(_IN))
-    plain, left = _count(json, _PER_BYTE)
-    wide, _ = _count(left, _WIDE)
-    plain += runs
+        count = marked.count(_IN)
+        runs += per_run * (marked.count(_END) + marked.endswith(_IN))
+        plain += per_byte * count
+        blanks -= count
+    plain = plain + _PER_BLANK * blanks + runs
+    wide = 0.0
+    for per_byte, kind in _WIDE if left else ():
+        size, left = len(left), left.translate(None, kind)
+        wide += per_byte * (size - len(left))
     return Tokens(plain + wide, _MARGIN * plain + _WIDE_MARGIN * wide)
-
-
-def _count(json: bytes, costs: tuple[tuple[float, bytes], ...]) -> tuple[float, bytes]:
-    cost = 0.0
-    for unit_cost, kind in costs:
-        left = json.translate(None, kind)
-        cost += unit_cost * (len(json) - len(left))
-        json = left
-    return cost, json

@@ -258,6 +258,11 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return vectors.embed([tokenizer.encode_words(text) for text in texts])
 
+    def tokens(self, text: str) -> bytes:
+        """Return the `tokens` that the `Embedding` of a text has."""
+        tokenizer, _ = self._loaded or self._load()
+        return tokenizer.encode_words(text)
+
     def knows(self, word: str) -> bool:
         """Return whether a word is a single token of `tokenizer.json`; the keys beside it do not count."""
         tokenizer, _ = self._loaded or self._load()

@@ -39,6 +39,13 @@ class Reached(NamedTuple):
     vector: int
 
 
+class Frequencies(NamedTuple):
+    """Document frequencies of stems and partition terms, and the largest document id as the number of documents."""
+
+    docs: dict[str, int]
+    total: int
+
+
 class SearchCache:
     """The cache of one store, shared by all its connections.
 
@@ -58,6 +65,7 @@ class SearchCache:
         self._near_words_of = 0
         self.last_query: tuple[str, list[Term]] = ("", [])  # and its terms, which each signal asks for
         self.last_embeddings: tuple[str, QueryEmbeddings | None] = ("", None)  # those of the last query
+        self.last_frequencies: tuple[Tx | None, Sequence[Term], Frequencies] = (None, [], Frequencies({}, 0))
         self.last_near: tuple[Tx | None, list[Term], Mapping[str, Sequence[Near]]] = (None, [], {})
         self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0, 0))
         self.reached: dict[Reach, Reached] = {}

@@ -181,7 +181,7 @@ def is_negated(text: str) -> bool:
 
 def is_common(text: str) -> bool:
     """Return whether a text has no word that says its subject."""
-    return all(word in STOP_WORDS for word in _WORD.findall(text.lower()))
+    return STOP_WORDS.issuperset(_WORD.findall(text.lower()))
 
 
 def _are_long(left: str, right: str) -> bool:

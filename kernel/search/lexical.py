@@ -5,13 +5,15 @@ from functools import partial
 from math import log1p
 from typing import NamedTuple
 
+from kernel.core.lazy_regex import regex
 from kernel.search.bm25 import bm25
-from kernel.search.cache import Reached, SearchCache
+from kernel.search.cache import Frequencies, Reached, SearchCache
 from kernel.search.documents import PartitionSet
 from kernel.search.extra_terms import MARK, indexed_words, pair_terms, query_terms
 from kernel.search.named_values import value_of
 from kernel.search.query import (
     MAX_WORDS,
+    STOP_WORDS,
     Near,
     PartitionFilter,
     RowQuery,
@@ -25,7 +27,6 @@ from kernel.search.query import (
     partition_docs,
     partition_query,
     partition_term,
-    query_words,
     respelled,
 )
 from kernel.search.word_forms import as_written, query_forms
@@ -37,6 +38,7 @@ _FTS5_RANKED_ROWS = 30_000
 _MOST_SCANNED = 2_000  # documents read for a compound, 5 to 7 us each
 _MAX_TERMS_READ = 2000  # distinct terms to look up, of which the 256 rarest are used; not measured
 _MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join filters; not measured
+_WORD = regex(r"[^\W_]+")
 _PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured
 
 
@@ -52,13 +54,6 @@ class _Row(NamedTuple):
 class _Frequency(NamedTuple):
     stem: str
     docs: int
-
-
-class _Frequencies(NamedTuple):
-    """Document frequencies of stems and partition terms, and the largest document id as the number of documents."""
-
-    docs: dict[str, int]
-    total: int
 
 
 def bm25_search(
@@ -136,15 +131,22 @@ def information(tx: Tx, text: str) -> float:
 
 
 def content_words(tx: Tx, text: str) -> dict[str, str]:
-    """Return the stems of a short text without stop words, each with its word in small letters."""
-    cache: SearchCache = tx.context.search_cache
-    last_text, terms = cache.last_query
-    is_last = last_text == text and len(terms) < _MAX_TERMS_READ
-    if not is_last and text.isascii():  # in half of the time: parts of names are in no text as words
-        terms = query_words(text, tx.tokenize(text.replace("\0", " ")), query_forms(text).stop_words)
-    elif not is_last:
+    """Return the stems of a short text without stop words, each with its word in small letters; without parts of words
+    and words beside the text.
+    """
+    lowered, words = text.lower(), dict[str, str]()
+    if text.isascii():
+        for begin, end, stem in tx.tokenize(lowered.replace("\0", " ")):
+            words.setdefault(stem, lowered[begin:end])
+        foreign = query_forms(text).stop_words
+        ignored = STOP_WORDS | foreign if foreign else STOP_WORDS
+        return {stem: word for stem, word in words.items() if word not in ignored} or words
+    last_text, terms = tx.context.search_cache.last_query
+    if last_text != text or len(terms) == _MAX_TERMS_READ:
         terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
-    return {term.stem: term.surface.lower() for term in terms if not term.derived}
+    words = {term.stem: term.surface.lower() for term in terms if not term.derived}
+    own = {*_WORD.findall(lowered)}
+    return {stem: word for stem, word in words.items() if word in own or (not word.isascii() and word in lowered)}
 
 
 def word_starts(tx: Tx, text: str) -> dict[str, float]:
@@ -286,14 +288,18 @@ def _filters_by_term(partitions: Sequence[int], frequency: dict[str, int], total
     )
 
 
-def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _Frequencies:
+def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> Frequencies:
     cache: SearchCache = tx.context.search_cache
+    reader, last_terms, last_frequencies = cache.last_frequencies
+    if reader is tx and last_terms is terms and not partitions and tx.readonly:
+        return last_frequencies
     total = cache.last_ids(tx).doc
     stems = [term.stem for term in terms if not term.prefix] + [partition_term(partition) for partition in partitions]
 
     count = partial(_count, tx)
     docs = cache.document_frequencies(total, stems, count) if cache.can_cache(tx) else count(stems)
-    return _Frequencies(docs, total)
+    cache.last_frequencies = tx, terms, Frequencies(docs, total)
+    return cache.last_frequencies[2]
 
 
 def _count(tx: Tx, stems: list[str]) -> dict[str, int]:

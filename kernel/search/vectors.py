@@ -58,13 +58,13 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
 
 
 class QueryEmbeddings(NamedTuple):
-    """A query without its function words, the embeddings of both, and that by which the query is compared: of one in
-    another language than English that without function words, since these are as long as other rows.
+    """A query without its function words, its tokens with these and without, and the embedding by which it is compared:
+    of one in another language than English that without function words, since these are as long as other rows.
     """
 
     subject: str
-    whole: Embedding
-    about: Embedding
+    whole: bytes
+    about: bytes
     compared: Embedding
 
 
@@ -84,8 +84,8 @@ def embed_question(tx: Tx, text: str) -> Question | None:
     embeddings, embedder = _query_embeddings(tx, text), tx.context.embedder
     if embeddings is None or embedder is None:
         return None
-    is_request = is_order(text) or embedder.nearest(embeddings.whole.tokens, _ADVICE) > _LIKE_ADVICE
-    return Question(embeddings.compared, embeddings.about.tokens, len(embeddings.subject.split()), is_request)
+    is_request = is_order(text) or embedder.nearest(embeddings.whole, _ADVICE) > _LIKE_ADVICE
+    return Question(embeddings.compared, embeddings.about, len(embeddings.subject.split()), is_request)
 
 
 def embed_query(tx: Tx, text: str) -> Embedding | None:
@@ -99,12 +99,14 @@ def _query_embeddings(tx: Tx, text: str) -> QueryEmbeddings | None:
     last_text, embeddings = cache.last_embeddings
     if embeddings is not None and last_text == text:
         return embeddings
-    pairs, embedder = embed_texts(tx, [text, subject := subject_of(text)]), tx.context.embedder
-    if not pairs or embedder is None or not pairs[0].scale:
+    (whole,), embedder = embed_texts(tx, [text]) or (None,), tx.context.embedder
+    if whole is None or embedder is None or not whole.scale:
         return None
-    whole, about = pairs
-    compared = about if about.scale and embedder.is_foreign([whole.tokens])[0] else whole
-    embeddings = QueryEmbeddings(subject, whole, about, compared)
+    subject, compared = subject_of(text), whole
+    if embedder.is_foreign([whole.tokens])[0]:
+        (about,) = tx.embed([subject])
+        compared = about if about.scale else whole
+    embeddings = QueryEmbeddings(subject, whole.tokens, embedder.tokens(subject), compared)
     cache.last_embeddings = text, embeddings
     return embeddings
 
