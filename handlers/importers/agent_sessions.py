@@ -173,15 +173,15 @@ def _rows(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
                 yield element
                 continue
             row, digest = _with_queued(element.row), hash(text_of(element.row, "uuid"))
-            if digest in seen:
-                yield LeftOut("repeated")
-                continue
-            seen.add(*[digest] * bool(text_of(row, "uuid")))
             yield from tools(mapping_in(row.get("message")).get("content"))
             said = _read(row)
-            if isinstance(said, Message) and digest in session.taken_back:
+            mark = hash((digest, said)) if isinstance(said, Message) else 0
+            if digest and mark in seen:
+                yield LeftOut("repeated")
+            elif isinstance(said, Message) and digest in session.taken_back:
                 yield LeftOut(BRANCH)
             elif isinstance(said, Message):
+                seen.add(mark)
                 yield said._replace(at=time_in(row, "timestamp"))
             elif said:
                 yield LeftOut(said)

@@ -138,7 +138,7 @@ def _message(row: Values, talk: _Talk, name: str) -> Iterator[Item]:
     role, text, calls = text_of(row, "role"), _text(row), [*map(mapping_in, _list(row, "tool_calls"))]
     talk.count += 1
     packed = mapping_in(text)
-    if role not in _SAID or packed.get("type") in _EVENTS:
+    if role not in _SAID or text_of(packed, "type") in _EVENTS:
         yield LeftOut(f"a message of {role or 'nobody'}"[:60] if role not in _SAID else "a notice of the program")
         return
     sent = "\n\n".join(filter(None, map(_sent, calls)))

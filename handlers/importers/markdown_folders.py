@@ -211,7 +211,8 @@ def _observations(
 ) -> Iterator[Record]:
     """Yield a memory for each observation, and a link from it to the subject of the page."""
     head = _unknown(page.head)
-    is_old = page.head.get("status") in _OLD or any(page.head.get(name) is True for name in _OLD)
+    states = {state.lower() for state in texts_in(page.head.get("status"))}
+    is_old = bool(states & _OLD) or any(page.head.get(name) is True for name in _OLD)
     for observation in observations:
         own = tags_of([*observation.tags])
         start, end = markdown.span(observation.text)

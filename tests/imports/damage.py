@@ -1,11 +1,12 @@
 """Strategies of Hypothesis for damage to the sources of all importers: to bytes of any kind, and to rows of JSON."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as some
 
-_ODD = ["", "text", 7, -1, 1e300, True, None, {}, [], "\u0000", "\u202e", "null", "2026-13-40", [[]], {"a": None}]
+ODD = ["", "text", 7, -1, 1e300, True, None, {}, [], "\u0000", "\u202e", "null", "2026-13-40", [[]], {"a": None}]
 _SPLINTERS = [b"\0", b"\xed\xa0\xbd", b"\x1b", b"<private>", b'\\ud83d"', b"/*", b"//", b"\xff\xfe", b"\r", b"---\n"]
 _TAILS = [b"[", b"[[", b"%%", b"<!--", b"`", b"> ", b"- ", b"#", b"|", b'{"a":', b"/*", b","]
 _ENCODINGS = ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp037", "utf-8-sig"]
@@ -17,17 +18,36 @@ def bad_rows(draw: some.DrawFn, row: dict[str, Any]) -> Any:
     names = [*row]
     return draw(
         some.one_of(
-            some.sampled_from(_ODD),
+            some.sampled_from(ODD),
             some.just([row]),
             some.just([[[row, None]], row]),
             some.just(dict.fromkeys(names)),
             some.permutations(names).map(lambda order: {name: row[name] for name in order}),
-            some.tuples(some.sampled_from(names), some.sampled_from(_ODD)).map(lambda pair: {**row, pair[0]: pair[1]}),
+            some.tuples(some.sampled_from(names), some.sampled_from(ODD)).map(lambda pair: {**row, pair[0]: pair[1]}),
             some.sampled_from(names).map(lambda name: {key: row[key] for key in names if key != name}),
+            some.sampled_from([*_places(row)]).flatmap(
+                lambda place: some.sampled_from(ODD).map(lambda odd: _spoiled(row, place, odd))
+            ),
             some.just({**row, "padding": "x" * 1_100_000}),
             some.just({**row, "deep": json.loads("[" * 200 + "]" * 200)}),
         )
     )
+
+
+def _places(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The places of all values in a value, each as the names and numbers that lead to it."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield (name,)
+        yield from ((name, *rest) for rest in _places(part))
+
+
+def _spoiled(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
+    if not place:
+        return odd
+    copy = value.copy()
+    copy[place[0]] = _spoiled(value[place[0]], place[1:], odd)
+    return copy
 
 
 @some.composite

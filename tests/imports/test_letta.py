@@ -68,7 +68,7 @@ def test_an_agent_answers_by_a_tool_and_the_server_writes_events(shell: Shell, t
             {"id": "m2", "role": "user", "content": json.dumps({"type": "user_message", "message": "Hi."})},
             {"id": "m3", "role": "assistant", "content": "I am to greet.", "tool_calls": [call]},
             {"id": "m4", "role": "assistant", "content": [{"type": "text", "text": "Well."}], "tool_calls": [search]},
-            {"id": "m5", "role": "user", "content": json.dumps({"type": "note", "text": "JSON of mine"})},
+            {"id": "m5", "role": "user", "content": json.dumps({"type": ["note"], "text": "JSON of mine"})},
         )
     )
     assert done["counts"] == {"memories": 4, "already there": 0, "left out": 3}
@@ -77,7 +77,7 @@ def test_an_agent_answers_by_a_tool_and_the_server_writes_events(shell: Shell, t
         "left out: 1 a notice of the program",
         "left out: 1 a thought",
     ]
-    texts = ("Hi.", "Hello.", "Well.", '{"type": "note", "text": "JSON of mine"}')
+    texts = ("Hi.", "Hello.", "Well.", '{"type": ["note"], "text": "JSON of mine"}')
     assert [live(shell, text) for text in (*texts, "I am to greet.")] == [True, True, True, True, False]
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
 from kernel.core.errors import Fault
-from tests.imports.damage import bad_rows, mangled
+from tests.imports.damage import ODD, bad_rows, mangled
 from tests.imports.harness import Shell
 from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, text_files, written
 from tests.unit.handlers.brain import original
@@ -55,6 +55,13 @@ FOLDERS = {
     "claude-code": {"web/memory/MEMORY.md": "-", "web/memory/a.md": "Good.\n", "web/memory/N.md": PAGE},
     "rules": {"AGENTS.md": "# Build\nGood.\n", "CLAUDE.md": PAGE},
 }
+
+
+HEAD = [
+    *("title", "name", "type", "permalink", "tags", "tag", "aliases", "status", "category", "description", "summary"),
+    *("created", "date", "modified", "stale_after", "deprecated", "archived", "metadata", "key_points", "generated"),
+    *("note_type", "globs", "paths", "alwaysApply", "applyTo", "trigger", "inclusion", "up"),
+]
 
 
 class Subject(NamedTuple):
@@ -284,3 +291,19 @@ def test_many_damaged_pages_are_named_or_taken(kind: str, shell: Shell, tmp_path
         assert shell.export().read_bytes() == before
 
     check()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FOLDERS if kind != "codex"])
+def test_odd_values_of_front_matter_cost_no_page(kind: str, shell: Shell, tmp_path: Path) -> None:
+    subject = page_file(kind, tmp_path)
+    folder = subject.file.parent / (".cursor/rules" if kind == "rules" else "")
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = list[str]()
+    for name in HEAD:
+        for number, odd in enumerate([*ODD, ["archived"], {"status": ["deleted"]}]):
+            texts.append(f"{name} has value {number}.")
+            page = f"---\n{name}: {json.dumps(odd)}\n---\n# Page of {name} {number}\n{texts[-1]}\n- [fact] It is so.\n"
+            (folder / f"{name}{number}.{'mdc' if kind == 'rules' else 'md'}").write_text(page, encoding="utf-8")
+    assert bring(shell, subject) is not None
+    exported = shell.export().read_text(encoding="utf-8")
+    assert [text for text in texts if text not in exported] == []
