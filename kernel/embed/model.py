@@ -39,12 +39,15 @@ _SAME = 0.999  # the cosine of a token and itself, but for rounding
 
 class Interaction(NamedTuple):
     """The scores of some texts for a query, the share of the query's subject that each holds, and the same with its
-    likest tokens in place of equal ones; the heavier a token, the more it counts, by the square.
+    likest tokens in place of equal ones; the heavier a token, the more it counts, by the square. Then the best cosine
+    of each text (a row) and token of the query, and the share of the subject that each token has.
     """
 
     scores: "Floats"
     exact: "Floats"
     near: "Floats"
+    cosines: "Floats"
+    shares: "Floats"
 
 
 def interaction(
@@ -70,9 +73,9 @@ def interaction(
     if len(query) > MAX_QUERY_TOKENS:
         heaviest = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
         query, vectors, weights = query[heaviest], vectors[heaviest], weights[heaviest]
+    shares, every = weights**2, np.zeros((len(sizes), len(query)), np.float32)
     if not len(tokens) or not np.add.reduce(weights) > _EPSILON:
-        return Interaction(*results)
-    shares = weights**2
+        return Interaction(results[0], results[1], results[2], every, shares)
     if len(subject):
         about = (query[:, None] == subject).max(axis=1)
         shares = shares * about if about.max() else shares
@@ -91,7 +94,8 @@ def interaction(
         table = np.where(table < starts[texts] + sizes[texts], present.take(table, mode="clip"), len(distinct))
         best, results[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
         results[1, texts], results[2, texts] = (best > _SAME) @ shares, best.clip(0) @ shares
-    return Interaction(*results)
+        every[texts] = best
+    return Interaction(results[0], results[1], results[2], every, shares)
 
 
 def unmatched(first: "Ids", second: "Ids", token_vectors: "VectorLookup") -> tuple[float, float]:

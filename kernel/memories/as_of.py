@@ -179,7 +179,7 @@ def find_in(tx: Tx, query: str, texts: Sequence[str], ids: Sequence[int], weight
     if embedder and question:
         tokens = [vectors[positions[at] + 1].tokens for at in with_tokens]
         columns = embedder.interaction(question.whole.tokens, tokens, _OPENING_SHARE, question.subject)
-        late[with_tokens], exact[with_tokens], share[with_tokens] = columns
+        late[with_tokens], exact[with_tokens], share[with_tokens] = columns[:3]
     near, by_words = np.array(meaning, np.float64), np.array(words, np.float64)
     long = [at for at in with_tokens if len(texts[positions[at]]) > rerank.READ_CHARS and by_words[at] > 0]
     if long and question and weights.meaning > 0:

@@ -24,6 +24,7 @@ from kernel.search.fusion import (
 )
 from kernel.search.lexical import knows_word, word_starts
 from kernel.search.named_values import NamedValues, Value, folded, named_values, value_of
+from kernel.search.relations import Compared, answering
 from kernel.search.vectors import Question, embed_question, embed_texts, model_id, unit_vectors
 from kernel.store.transaction import Tx
 
@@ -67,7 +68,7 @@ def judge(tx: Tx, text: str, query: Question, bodies: Sequence[Body]) -> Judged 
         query.whole.tokens, [embedding.tokens for embedding in embeddings], subject=query.subject
     )
     cosines = [query.whole.cosine(embedding) for embedding in embeddings]
-    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, *shares)))
+    return Judged([*by_position], *(np.array(values, np.float64) for values in (cosines, *shares[:3])))
 
 
 def passages_of(tx: Tx, text: str, bodies: Sequence[Body]) -> list[str]:
@@ -277,17 +278,24 @@ def rerank(
             matches = _with_neighbours(
                 matches, neighbour_ids[mask], units[mask], query.whole if weights.meaning > 0 else None
             )
+    compared = None
     if weights.late > 0:
-        matches = _with_late(matches, embedder, query, pool, _OPENING_SHARE * (1 - share))
+        matches, compared = _with_late(matches, embedder, query, pool, _OPENING_SHARE * (1 - share))
     matches = _with_passages(tx, text, matches, query, pool, weights)
     languages = _languages(matches, embedder, query.whole, pool)
     matches = _with_value(tx, value, matches)
     ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages, pool.turns)
-    return Ranking(ranking, pool.duplicates.leaders)
+    leaders = pool.duplicates.leaders
+    if compared:
+        foreign = () if languages is None else matches.docs[languages > 0].tolist()
+        ranking = answering(tx, text, ranking, compared, leaders, foreign)
+    return Ranking(ranking, leaders)
 
 
-def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _Pool, opening: float) -> Candidates:
-    """Return the candidates with the late interaction of those in the pool.
+def _with_late(
+    matches: Candidates, embedder: Embedder, query: Question, pool: _Pool, opening: float
+) -> tuple[Candidates, Compared]:
+    """Return the candidates with the late interaction of those in the pool, and how near their tokens are.
 
     A near-duplicate that has no place in the pool takes the values of the first of its group.
     """
@@ -299,13 +307,13 @@ def _with_late(matches: Candidates, embedder: Embedder, query: Question, pool: _
     reading = matches.query._replace(words=query.words, documents=documents, is_request=query.is_request)
     matches = matches._replace(late=late, exact=exact, near=near, query=reading)
     at = matches.docs.searchsorted(pool.windows[places, 2])
-    late[at], exact[at], near[at] = shares
+    late[at], exact[at], near[at] = shares[:3]
     leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
     duplicates = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
     at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
     for values in matches.columns[3:6]:
         values[at] = values[of]
-    return matches
+    return matches, Compared(pool.windows[places, 2].tolist(), shares.cosines, shares.shares, pool.sizes[places, 0])
 
 
 def _with_passages(

@@ -3,8 +3,9 @@
 Eight facts of each of twelve services and of twelve people, half of them stated again with another value, are stored
 over HTTP. Each is asked for as people ask, also with letters left out, and each thing by its name. Printed are the
 shares of the questions with the newer value before the older, with the fact that is asked for first, and with a fact
-that is said to be an older version of another one; then those with a strong first hit, if the fact is stored, and if it
-is not. The facts of services were in sight while the rules were chosen, those of people were made after them.
+that is said to be an older version of another one; then those with a strong first hit, if that is the fact asked for,
+and if it is not stored. The facts of services were in sight while the rules were chosen, those of people were made
+after them.
 """
 
 import random
@@ -90,7 +91,7 @@ def _judged(attributes: Sequence[Attribute], things: Sequence[str]) -> tuple[str
         caller.close()
     twice = [answer["newer"] for answer in seen if answer["newer"] is not None]
     firsts = [answer["first"] for answer in seen if answer["first"] is not None]
-    strong = [answer["strong"] for answer in seen if answer["first"] is not None]
+    strong = [answer["strong"] for answer in seen if answer["first"]]
     wrong = [answer["wrong"] for answer in seen]
     shares = map(_share, (twice, firsts, wrong, strong, [answer["strong"] for answer in absent]))
     return str(len(questions)), str(len(twice)), *shares

@@ -97,6 +97,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.ann",
         "kernel.search.bm25",
         "kernel.search.fusion",
+        "kernel.search.relations",
         "kernel.search.rerank",
         "kernel.memories.as_of",
         "kernel.search.vectors",
