@@ -109,9 +109,12 @@ def completed(text: str, beside: str) -> str:
 def _completed(text: str, beside: str) -> str:
     stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
     if not beside and text.isascii():
-        return " ".join((*dict.fromkeys(name_parts(text)), *([stems] if stems else ())))
+        parts = " ".join(name_parts(text))
+        return " ".join((*dict.fromkeys((*parts.split(), *name_parts(parts))), *([stems] if stems else ())))
     beside = f" {beside}".removesuffix(f" {stems}").strip() if stems else beside
-    further = " ".join(dict.fromkeys((*name_parts(text), *name_parts(beside), *_missed(text), *_missed(beside))))
+    parts = " ".join((*name_parts(text), *name_parts(beside)))
+    # A part may be a name, as 0aa of 0A_A is.
+    further = " ".join(dict.fromkeys((*parts.split(), *name_parts(parts), *_missed(text), *_missed(beside))))
     words = beside if beside.endswith(further) else f"{beside} {further}".lstrip()
     return f"{words} {stems}".strip()
 

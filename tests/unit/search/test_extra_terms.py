@@ -132,6 +132,8 @@ WILD = st.text(st.one_of(st.characters(codec="utf-8", exclude_categories=["Cn"])
 
 
 @given(WILD, WILD)
+@example("", "0A_A")
+@example("0A_A", "")
 def test_any_text_has_bounded_words_and_renewing_them_changes_nothing(text: str, words: str) -> None:
     found = indexed_words(text, words)
 
