@@ -341,7 +341,10 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _State
     about = words & subjects
     if 2 * len(about) < len(subjects):
         return None
-    spoken = [*_WORD.findall(_CONTRACTED.sub(" not", _POSSESSIVE.sub("", text.lower()))), "", ""]
+    lowered = text.lower()
+    has_mark = "'" in text or "’" in text
+    lowered = _CONTRACTED.sub(" not", _POSSESSIVE.sub("", lowered)) if has_mark else lowered
+    spoken = [*_WORD.findall(lowered), "", ""]
     return _Statement(
         item,
         item.document.doc,

@@ -129,6 +129,8 @@ def value_of(query: str) -> Value | None:
     text = folded(surface)
     if not 1 < len(text) <= _LONGEST_NAME:
         return None
+    if not _DIGIT.search(text) and len(text.split()) > 2:  # a value of several words has a number; most questions
+        return None
     if text.isalpha():
         parts = (text, *map(folded, compound_stems(surface)))
         long = tuple(part for part in parts if len(part) >= _LEAST_PART)

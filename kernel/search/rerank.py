@@ -308,11 +308,12 @@ def _with_late(
     matches = matches._replace(late=late, exact=exact, near=near, query=reading)
     at = matches.docs.searchsorted(pool.windows[places, 2])
     late[at], exact[at], near[at] = shares[:3]
-    leaders, ranks = pool.duplicates.leaders, pool.duplicates.ranks
-    duplicates = [doc for doc, rank in ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
-    at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
-    for values in matches.columns[3:6]:
-        values[at] = values[of]
+    duplicates = [doc for doc, rank in pool.duplicates.ranks.items() if rank >= _GROUP_SIZE_IN_POOL]
+    if duplicates:
+        leaders = pool.duplicates.leaders
+        at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
+        for values in (late, exact, near):
+            values[at] = values[of]
     return matches, Compared(pool.windows[places, 2].tolist(), shares.cosines, shares.shares, pool.sizes[places, 0])
 
 
@@ -382,16 +383,14 @@ def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     """
     docs = pool.windows[:, 2]
     at = matches.docs.searchsorted(docs)
-    words, missing = np.fmax(matches.words[at], 0.0), ~(matches.exact[at] >= _ALL)
-    mask = (words > 0) & missing & ~np.isnan(matches.meaning[at])
-    high = words >= _HIGH_SHARE * words.max(initial=0.0)
+    words, sizes, beside = np.fmax(matches.words[at], 0.0), pool.sizes[:, 0], pool.sizes[:, 1]
+    is_unseen = (sizes > READ_CHARS) | ((beside > 0) & (words >= _HIGH_SHARE * words.max(initial=0.0)))
+    mask = is_unseen & (words > 0) & ~(matches.exact[at] >= _ALL) & ~np.isnan(matches.meaning[at])
     left, picks = MOST_BYTES, list[int]()
-    for number in mask.nonzero()[0].tolist():
-        size, beside, _ = pool.sizes[number].tolist()
-        is_unseen = size > READ_CHARS or (beside and high[number])
-        if is_unseen and size + beside <= left and len(picks) < MOST:
-            left -= size + beside
-            picks.append(int(docs[number]))
+    for doc, size in zip(docs[mask].tolist(), (sizes + beside)[mask].tolist(), strict=True):
+        if size <= left and len(picks) < MOST:
+            left -= size
+            picks.append(doc)
     return picks
 
 
@@ -423,9 +422,9 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool
         long = embedder.counts([row[5] for row in embedded_rows]) > LONG_TEXT_TOKENS
         duplicates.add([row[2] for row in embedded_rows], units, long)
         pool_rows += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
-    sizes = np.array([row[8:] for row in pool_rows], np.int64).reshape(-1, 3)
-    turns = turns_of(sizes[:, 0], sizes[:, 2])
-    return _Pool(_windows(pool_rows), [row[5] for row in pool_rows], sizes, turns, duplicates)
+    numbers = np.array([(*row[:5], *row[8:]) for row in pool_rows], np.int64).reshape(-1, 8)
+    turns = turns_of(numbers[:, 5], numbers[:, 7])
+    return _Pool(numbers[:, :5], [row[5] for row in pool_rows], numbers[:, 5:7], turns, duplicates)
 
 
 def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
