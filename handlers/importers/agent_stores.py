@@ -48,6 +48,7 @@ def _stored(element: Element, name: str) -> Iterator[Item]:
     value, labels = mapping_in(row["value"]), _labels(row.get("namespace") or row.get("prefix"))
     inner = mapping_in(value.get("content")) if "kind" in value else {}
     values = inner or value or {"content": row["value"]}
+    values = {name: _joined(part) if name in _TEXTS else part for name, part in values.items()}
     member = next((member for member in _TEXTS if text_of(values, member)), "")
     more = other_members(values, member) if member else {}
     translated = {
@@ -59,6 +60,12 @@ def _stored(element: Element, name: str) -> Iterator[Item]:
     }
     category = clean_line(text_of(value, "kind") if inner else "", 100)
     yield unless_deleted(row, cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category))
+
+
+def _joined(value: object) -> object:
+    """Return lines of a file, as agents keep files in a store, as a text; another value as it is."""
+    lines = list_in(value)
+    return "\n".join(lines) if lines and all(isinstance(line, str) for line in lines) else value
 
 
 def _labels(namespace: object) -> list[str]:

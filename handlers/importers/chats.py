@@ -1,5 +1,6 @@
 """Chats: the exports of ChatGPT and Claude; one memory an exchange."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,9 +21,11 @@ from handlers.importers.records import (
     mapping_in,
     shown,
     text_of,
+    texts_in,
     time_in,
 )
 from kernel.core.errors import Fault
+from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Record, Source
 
 CHATGPT, CLAUDE = "chatgpt", "claude"
@@ -50,6 +53,8 @@ _OF_ACCOUNT = (
     ("Memory of ChatGPT", "model_set_context", ""),
 )
 _NOTICE = "This block is not supported on your current device yet."  # Claude writes it for uses of tools
+# A mark of ChatGPT in an answer: its kind, and what it is of, such as the source that it cites or the name it explains.
+_MARK = regex(r"\ue200(\w{1,40})\ue202([^\ue200\ue201]*)\ue201", 0)
 _PERSON, AGENT = {"user", "human"}, {"assistant"}
 Row = Mapping[str, Any]
 _Make = Callable[[str, Row, str], Iterator[Item]]
@@ -266,7 +271,7 @@ def _chatgpt_message(message: Row) -> Message | LeftOut | None:
     role, parts = text_of(mapping_in(message.get("author")), "role"), content.get("parts")
     is_said = text_of(content, "content_type") in _SAID and text_of(message, "recipient") in _TO_ALL
     is_hidden = bool(metadata.get("is_visually_hidden_from_conversation"))
-    text = texts_in_parts(parts)
+    text = _MARK.sub(_shown_in_mark, texts_in_parts(parts))
     if is_hidden or not is_said or role not in _PERSON | AGENT:
         return LeftOut(_HIDDEN) if text or _is_filled(content) else None
     if role in _PERSON and not text:
@@ -274,6 +279,12 @@ def _chatgpt_message(message: Row) -> Message | LeftOut | None:
     if text or not _is_filled(content):
         return Message(role, text, time_in(message, "create_time")) if text else None
     return LeftOut("an answer without text")
+
+
+def _shown_in_mark(mark: re.Match[str]) -> str:
+    """Return the name that a mark explains, which stands in the sentence; nothing for other marks."""
+    names = texts_in(mark[2]) if mark[1] == "entity" else []
+    return names[1] if len(names) > 1 else ""
 
 
 def _chatgpt_account(message: Row) -> Iterator[_Account]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernel.core.errors import Fault
-from tests.imports.harness import Shell
-from tests.imports.sources import CLAUDE, CLAUDE_MEM, LETTA, OBSIDIAN, RULES, ZERO, text_files
+from tests.imports.harness import Shell, rows
+from tests.imports.sources import CLAUDE, CLAUDE_MEM, LETTA, OBSIDIAN, RULES, ZERO, json_file, text_files
 
 TALKS = json.dumps(CLAUDE).encode()
 
@@ -185,3 +185,31 @@ def test_a_single_text_is_a_vault_of_one_note(shell: Shell, tmp_path: Path) -> N
     (folder / "a.md").write_text("# Alpha\n\nNo tea.\n")
     done = shell.bring(folder / "a.md")
     assert done["counts"] == {"archived": 1, "updated": 1, "already there": 0, "left out": 0}
+
+
+def test_a_file_that_an_agent_keeps_in_a_store_as_lines_is_one_text(shell: Shell, tmp_path: Path) -> None:
+    value = {"content": ["# Tea", "", "Green."], "tags": ["a", "b"]}
+    source = json_file("store.json", [{"namespace": ["files"], "key": "/tea.md", "value": value}])(tmp_path)
+    shell.bring(source)
+    (row,) = rows(shell, "brain_memory")
+    metadata = json.loads(row["metadata"])
+    assert (row["content"], metadata["tags"]) == ("# Tea\n\nGreen.", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ("It rains.\ue200cite\ue202turn0search3\ue202turn1view0\ue201 Often.", "It rains. Often."),
+        ('Ask \ue200entity\ue202["people", "Ada Ray", 0]\ue201 soon.', "Ask Ada Ray soon."),
+        ("Ask \ue200entity\ue202[broken\ue201 soon.", "Ask  soon."),
+        ("No end \ue200cite\ue202turn0", "No end \ue200cite\ue202turn0"),
+    ],
+)
+def test_marks_in_answers_of_chatgpt_are_no_text(answer: str, kept: str, shell: Shell, tmp_path: Path) -> None:
+    nodes = {
+        "q": {"parent": None, "message": {"author": {"role": "user"}, "content": {"parts": ["Weather?"]}}},
+        "a": {"parent": "q", "message": {"author": {"role": "assistant"}, "content": {"parts": [answer]}}},
+    }
+    shell.bring(json_file("conversations.json", [{"id": "c", "mapping": nodes, "current_node": "a"}])(tmp_path))
+    (row,) = rows(shell, "sessions_memory")
+    assert row["content"] == f"Question: Weather?\n\nAnswer: {kept}"
