@@ -284,11 +284,6 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return nearest(vectors.ids(tokens), vectors.ids(tokenizer.encode_words(words)), vectors.rows)
 
-    def token_vectors(self, tokens: bytes, most: int) -> "tuple[Array, Array]":
-        """Return the vectors of the first `most` of packed `tokens`, as rows, and their lengths."""
-        _, vectors = self._loaded or self._load()
-        return vectors.rows(vectors.ids(tokens)[:most])
-
     def interaction(
         self, query: bytes, texts: Sequence[bytes], opening: float = 0.0, subject: bytes = b""
     ) -> Interaction:
