@@ -185,13 +185,13 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
         return sequence
     # Of other scripts than Latin, whose words have more forms, each text may hold each subject.
     starts = {stem: (stem[:-_ENDING] or stem[:1]) if stem.isascii() else "" for stem in subjects}
-    begun = [
+    possible = [
         {stem for stem, start in starts.items() if start in text} if text.isascii() else subjects
         for text in map(str.lower, texts)
     ]
-    held = set[str]().union(*begun)
+    held = set[str]().union(*possible)
     # A text that lacks the beginnings of most subjects need not be read.
-    about = [text if 2 * len(own) >= len(held) > 0 else "" for text, own in zip(texts, begun, strict=True)]
+    about = [text if 2 * len(own) >= len(held) > 0 else "" for text, own in zip(texts, possible, strict=True)]
     if sum(map(bool, about)) <= 1:
         return sequence
     is_for = partial(index.has_word_like, tx, question)

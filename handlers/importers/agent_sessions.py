@@ -101,7 +101,7 @@ def _session_items(path: Path, look: Callable[[], _Session]) -> Iterator[Item]:
 
 
 def _look(path: Path) -> _Session:
-    """Return the session of a file; of the turns that follow the same record, the last holds with what led to it.
+    """Return the session of a file; of the turns that follow the same record, the last holds with those that led to it.
 
     A turn begins with the words of a person, or with a record that follows no other.
     """

@@ -53,7 +53,7 @@ _OF_ACCOUNT = (
     ("Memory of ChatGPT", "model_set_context", ""),
 )
 _NOTICE = "This block is not supported on your current device yet."  # Claude writes it for uses of tools
-# A mark of ChatGPT in an answer: its kind, and what it is of, such as the source that it cites or the name it explains.
+# A mark of ChatGPT in an answer: its kind, and its object, such as the source that it cites or the name it explains.
 _MARK = regex(r"\ue200(\w{1,40})\ue202([^\ue200\ue201]*)\ue201", 0)
 _PERSON, AGENT = {"user", "human"}, {"assistant"}
 Row = Mapping[str, Any]
@@ -190,7 +190,7 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
 def exchanges(
     system: str, number: str, title: str, at: str, items: Iterable[Message | LeftOut], name: str
 ) -> Iterator[Item]:
-    """Yield a memory for each message of the person, with the answers to it, and what else is left out."""
+    """Yield a memory for each message of the person, with the answers to it, and the rest as left out."""
     turns, count = list[Message](), 0
     for item in items:
         if isinstance(item, LeftOut):
