@@ -128,13 +128,13 @@ def _look(path: Path) -> _Session:
 
 def _turns_that_hold(parents: Sequence[int]) -> Sequence[int]:
     """Return of each turn, which follows an earlier one or none, whether it leads to the last one of its beginning."""
-    beginnings, ended = array("l"), set[int]()
+    beginnings, tips = array("l"), set[int]()
     for turn, parent in enumerate(parents):
         beginnings.append(turn if parent < 0 else beginnings[parent])
     holds = bytearray(len(parents))
     for turn in reversed(range(len(parents))):
-        if holds[turn] or beginnings[turn] not in ended:
-            ended.add(beginnings[turn])
+        if holds[turn] or beginnings[turn] not in tips:
+            tips.add(beginnings[turn])
             holds[turn] = holds[max(parents[turn], 0)] = True  # the first turn always holds
     return holds
 
@@ -142,8 +142,8 @@ def _turns_that_hold(parents: Sequence[int]) -> Sequence[int]:
 def _is_prompt(row: Row) -> bool:
     if text_of(row, "type") != "user" or any(tools(mapping_in(row.get("message")).get("content"))):
         return False
-    said = _read(row)
-    return isinstance(said, Message) and bool(said.text)
+    message = _read(row)
+    return isinstance(message, Message) and bool(message.text)
 
 
 def _messages(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
@@ -166,7 +166,7 @@ def _messages(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
 
 
 def _rows(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
-    seen = Digests()
+    marks = Digests()
     with path.open("rb") as file:
         for element in lines(file):
             if isinstance(element, LeftOut):
@@ -174,17 +174,17 @@ def _rows(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
                 continue
             row, digest = _with_queued(element.row), hash(text_of(element.row, "uuid"))
             yield from tools(mapping_in(row.get("message")).get("content"))
-            said = _read(row)
-            mark = hash((digest, said)) if isinstance(said, Message) else 0
-            if digest and mark in seen:
+            message = _read(row)
+            mark = hash((digest, message)) if isinstance(message, Message) else 0
+            if digest and mark in marks:
                 yield LeftOut("repeated")
-            elif isinstance(said, Message) and digest in session.taken_back:
+            elif isinstance(message, Message) and digest in session.taken_back:
                 yield LeftOut(BRANCH)
-            elif isinstance(said, Message):
-                seen.add(mark)
-                yield said._replace(at=time_in(row, "timestamp"))
-            elif said:
-                yield LeftOut(said)
+            elif isinstance(message, Message):
+                marks.add(mark)
+                yield message._replace(at=time_in(row, "timestamp"))
+            elif message:
+                yield LeftOut(message)
 
 
 def _read(row: Row) -> Message | str:
@@ -205,10 +205,10 @@ def _read(row: Row) -> Message | str:
 
 def _with_queued(row: Row) -> Row:
     """Return words that a person typed while the agent worked as a message; other records as they are."""
-    queued = mapping_in(row.get("attachment"))
-    if text_of(queued, "type") != "queued_command" or text_of(queued, "commandMode") not in {"", "prompt"}:
+    attachment = mapping_in(row.get("attachment"))
+    if text_of(attachment, "type") != "queued_command" or text_of(attachment, "commandMode") not in {"", "prompt"}:
         return row
-    return {**row, "type": "user", "origin": queued.get("origin"), "message": {"content": queued.get("prompt")}}
+    return {**row, "type": "user", "origin": attachment.get("origin"), "message": {"content": attachment.get("prompt")}}
 
 
 def _command(text: str) -> str:
