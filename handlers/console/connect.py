@@ -49,10 +49,8 @@ async def load_connect(site: Site, dispatch: Dispatch, visit: Visit) -> Connect:
     path = "/mcp" if len(selection) == len(dispatch.dialects) else f"/mcp/{names}"
     url = f"{base(site)}{path}{'?tools=read' if reading else ''}"
     tools = [tool for dialect in selection for tool in dialect.tools if not reading or tool.mode == "read"]
-    tokens, clients = await asyncio.gather(
-        asyncio.to_thread(site.guide.tokens, tools),
-        asyncio.to_thread(site.guide.clients, url, _KEY if site.needs_key() else ""),
-    )
+    key = _KEY if site.needs_key() else ""
+    tokens, clients = await asyncio.to_thread(lambda: (site.guide.tokens(tools), site.guide.clients(url, key)))
     counts = site.log.counts(visit.caller.tenant, allowed_dialects(visit))
     last = next((count for count in counts if not count.client.endswith(CONSOLE)), None)
     choices = [
