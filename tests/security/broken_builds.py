@@ -172,7 +172,7 @@ def _blind() -> None:
 
 
 def _unguarded() -> None:
-    put(base, is_immutable=lambda _row: False)
+    put(base, lock_of=lambda _row: "")
 
 
 def _bugs_for_mistakes() -> None:
