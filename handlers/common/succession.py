@@ -8,7 +8,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 from calendar import month_name
 from collections.abc import Callable, Container, Iterator, Sequence, Set
 from functools import partial
-from itertools import combinations, dropwhile, pairwise, takewhile
+from itertools import chain, combinations, dropwhile, pairwise, takewhile
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -64,17 +64,13 @@ _OTHER_AUXILIARIES = frozenset("est ist sind war wird wurde wurden hat haben ont
 _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
 )
-# Each word with its opposites.
-_POLES = {
-    word: others.split("/")
-    for word, others in (
-        pair.split(":")
-        for pair in """active:retired retired:active allowed:banned/forbidden banned:allowed forbidden:allowed
-        available:gone gone:available closed:open/reopened open:closed reopened:closed disabled:enabled enabled:disabled
-        employed:fired fired:employed free:taken taken:free married:divorced divorced:married off:on on:off
-        optional:mandatory/required mandatory:optional required:optional private:public public:private""".split()
-    )
-}
+_POLES = [
+    pair.split("/")
+    for pair in """active/retired allowed/banned allowed/forbidden available/gone closed/open closed/reopened
+    disabled/enabled employed/fired free/taken married/divorced off/on optional/mandatory optional/required
+    private/public""".split()
+]
+_POLES_OF = {word: {other for pair in _POLES if word in pair for other in pair} - {word} for word in chain(*_POLES)}
 _DENYING = ("un", "in", "dis", "de", "non")
 _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _LABEL = regex(
@@ -488,7 +484,7 @@ def _is_topic_of_value(first: _Statement, last: _Statement) -> bool:
 def _is_opposed(newer: _Statement, older: _Statement) -> bool:
     """Return whether the newer statement has the opposite of each subject that it lacks, as "disabled" of "enabled"."""
     missing = (older.forms[stem] for stem in older.subjects - newer.subjects)
-    opposites = ((*_POLES.get(form, ()), *(f"{prefix}{form}" for prefix in _DENYING)) for form in missing)
+    opposites = ((*_POLES_OF.get(form, ()), *(f"{prefix}{form}" for prefix in _DENYING)) for form in missing)
     return not any({*words}.isdisjoint(newer.spoken) for words in opposites)
 
 

@@ -298,8 +298,9 @@ def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> Fr
 
     count = partial(_count, tx)
     docs = cache.document_frequencies(total, stems, count) if cache.can_cache(tx) else count(stems)
-    cache.last_frequencies = tx, terms, Frequencies(docs, total)
-    return cache.last_frequencies[2]
+    frequencies = Frequencies(docs, total)
+    cache.last_frequencies = tx, terms, frequencies  # of all threads: only the local value is certain to be of this one
+    return frequencies
 
 
 def _count(tx: Tx, stems: list[str]) -> dict[str, int]:
