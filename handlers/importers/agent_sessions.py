@@ -1,14 +1,16 @@
 """Sessions that agents keep in files of JSON lines, those of Claude Code and of Codex; one memory an exchange."""
 
 from array import array
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, MutableSequence
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct, field
+
 from handlers.importers.chats import (
     AGENT,
-    BRANCH,
     KINDS,
     TOOL,
     Message,
@@ -63,6 +65,7 @@ _NOTICES_OF_CODEX = (
 _REQUEST = "## My request for Codex:"  # an editor tells before it which files are open
 _EVENTS = {"user_message": "user", "agent_message": "assistant"}
 _TAKEN_BACK = "thread_rolled_back"
+_LAST_PROMPT = "last-prompt"
 _CALLS = ("_call", "_call_output", "reasoning")
 
 
@@ -101,11 +104,7 @@ def _session_items(path: Path, look: Callable[[], _Session]) -> Iterator[Item]:
 
 
 def _look(path: Path) -> _Session:
-    """Return the session of a file; of the turns that follow the same record, the last holds with those that led to it.
-
-    A turn begins with the words of a person, or with a record that follows no other.
-    """
-    number, at, turns, parents = path.stem, "", dict[int, int](), array("l")
+    number, at, turns = path.stem, "", _Turns()
     with path.open("rb") as file:
         for element in lines(file):
             if isinstance(element, LeftOut):
@@ -114,29 +113,70 @@ def _look(path: Path) -> _Session:
             if text_of(row, "type") in _ROLES:
                 number = text_of(row, "sessionId") or number
                 at = min(filter(None, (at, time_in(row, "timestamp"))), default="")
-            turn, uuid = turns.get(hash(text_of(row, "parentUuid")), -1), text_of(row, "uuid")
-            if uuid and hash(uuid) not in turns:
-                if turn < 0 or _is_prompt(row):
-                    parents.append(turn)
-                    turn = len(parents) - 1
-                turns[hash(uuid)] = turn
-    holds, taken_back = _turns_that_hold(parents), Digests()
-    for digest, turn in turns.items():
-        taken_back.add(*[digest] * (not holds[turn]))
-    return _Session(number, at, taken_back)
+            _add(turns, row)
+    return _Session(number, at, _taken_back(turns))
 
 
-def _turns_that_hold(parents: Sequence[int]) -> Sequence[int]:
-    """Return of each turn, which follows an earlier one or none, whether it leads to the last one of its beginning."""
-    beginnings, tips = array("l"), set[int]()
-    for turn, parent in enumerate(parents):
-        beginnings.append(turn if parent < 0 else beginnings[parent])
-    holds = bytearray(len(parents))
-    for turn in reversed(range(len(parents))):
-        if holds[turn] or beginnings[turn] not in tips:
-            tips.add(beginnings[turn])
-            holds[turn] = holds[max(parents[turn], 0)] = True  # the first turn always holds
-    return holds
+class _Turns(Struct):
+    """The turns of a session; of those that follow the same record, the last holds with those that led to it.
+
+    A turn begins with the words of a person, or with a record that follows no other. The program may name the record
+    that it is at: of the turns before that only those hold that lead to it, and what it has compacted before them.
+    """
+
+    of_records: dict[int, int] = field(default_factory=dict[int, int])
+    parents: "array[int]" = field(default_factory=partial(array, "l"))
+    beginnings: "array[int]" = field(default_factory=partial(array, "l"))
+    compacted: dict[int, int] = field(default_factory=dict[int, int])  # the last turn before a beginning
+    leaf: int = 0  # the turn that it is at
+    before_leaf: int = 0  # the number of turns until it said so
+
+
+def _add(turns: _Turns, row: Row) -> None:
+    turn, uuid = _turn_of(turns, row, "parentUuid"), text_of(row, "uuid")
+    if uuid and hash(uuid) not in turns.of_records:
+        turns.of_records[hash(uuid)] = _begin(turns, turn, row) if turn < 0 or _is_prompt(row) else turn
+    leaf = _turn_of(turns, row, "leafUuid") if text_of(row, "type") == _LAST_PROMPT else -1
+    if leaf >= 0:
+        turns.leaf, turns.before_leaf = leaf, len(turns.parents)
+
+
+def _turn_of(turns: _Turns, row: Row, member: str) -> int:
+    return turns.of_records.get(hash(text_of(row, member)), -1)
+
+
+def _begin(turns: _Turns, parent: int, row: Row) -> int:
+    turn = len(turns.parents)
+    turns.parents.append(parent)
+    turns.beginnings.append(turn if parent < 0 else turns.beginnings[parent])
+    if parent < 0 and (before := _turn_of(turns, row, "logicalParentUuid")) >= 0:
+        turns.compacted[turn] = before
+    return turn
+
+
+def _taken_back(turns: _Turns) -> Digests:
+    """Return the hashes of the ids of records in turns that do not hold."""
+    holds, tips, compacted = bytearray(len(turns.parents)), set[int](), _compacted_before_leaf(turns)
+    for turn in reversed(range(len(turns.parents))):
+        beginning = turns.beginnings[turn]
+        may_be_tip = turn >= turns.before_leaf or turn == turns.leaf or beginning in compacted
+        if holds[turn] or (may_be_tip and beginning not in tips):
+            tips.add(beginning)
+            holds[turn] = True
+            if turns.parents[turn] >= 0:
+                holds[turns.parents[turn]] = True
+    digests = Digests()
+    for digest, turn in turns.of_records.items():
+        digests.add(*[digest] * (not holds[turn]))
+    return digests
+
+
+def _compacted_before_leaf(turns: _Turns) -> set[int]:
+    """Return the beginnings of what was compacted before the leaf, one after another."""
+    beginnings, last = set[int](), turns.leaf
+    while turns.before_leaf and (last := turns.compacted.get(turns.beginnings[last], -1)) >= 0:
+        beginnings.add(turns.beginnings[last])
+    return beginnings
 
 
 def _is_prompt(row: Row) -> bool:
@@ -178,11 +218,9 @@ def _rows(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
             mark = hash((digest, message)) if isinstance(message, Message) else 0
             if digest and mark in marks:
                 yield LeftOut("repeated")
-            elif isinstance(message, Message) and digest in session.taken_back:
-                yield LeftOut(BRANCH)
             elif isinstance(message, Message):
                 marks.add(mark)
-                yield message._replace(at=time_in(row, "timestamp"))
+                yield Message(message.role, message.text, time_in(row, "timestamp"), digest in session.taken_back)
             elif message:
                 yield LeftOut(message)
 
@@ -261,7 +299,7 @@ def rollout_items(path: Path) -> Iterator[Item]:
     Its first line names it; older sessions have the records themselves in place of their `payload`. Most sessions have
     each message twice, as an item and as an event; some have the events alone.
     """
-    items, events, head = list[Message](), list[Message](), dict[str, Any]()
+    items, events, given_up, head = list[Message](), list[Message](), list[Message](), dict[str, Any]()
     with path.open("rb") as file:
         for element in lines(file):
             if isinstance(element, LeftOut):
@@ -272,7 +310,7 @@ def rollout_items(path: Path) -> Iterator[Item]:
             head = head or (record if is_head else {})
             if text_of(record, "type") == _TAKEN_BACK:
                 for messages in (items, events):
-                    yield from [LeftOut(BRANCH)] * _take_back(messages, record.get("num_turns"))
+                    given_up += _drop_last(messages, record.get("num_turns"))
             role = _EVENTS.get(text_of(record, "type"), "")
             message = _of_rollout(record, role or text_of(record, "role"), time_in(row, "timestamp"))
             if reason := _is_not_said(record, message, head):
@@ -282,17 +320,18 @@ def rollout_items(path: Path) -> Iterator[Item]:
     if items:
         yield from [LeftOut(_OF_PROGRAM)] * len(events)
     number, at = text_of(head, "id") or path.stem, time_in(head, "timestamp") or earliest(items or events)
-    yield from exchanges(CODEX, number, "", at, items or events, path.name)
+    yield from exchanges(CODEX, number, "", at, chain(given_up, items or events), path.name)
 
 
-def _take_back(messages: MutableSequence[Message], turns: object) -> int:
-    """Drop the last questions, so many, with what follows them; return how many messages these are."""
+def _drop_last(messages: MutableSequence[Message], turns: object) -> list[Message]:
+    """Drop the last questions, so many, with what follows them, and return all that."""
     places = [place for place, message in enumerate(messages) if message.role == "user"]
     if not isinstance(turns, int) or turns < 1 or not places:
-        return 0
-    first, whole = places[-min(turns, len(places))], len(messages)
+        return []
+    first = places[-min(turns, len(places))]
+    given_up = [message._replace(is_given_up=True) for message in messages[first:]]
     del messages[first:]
-    return whole - first
+    return given_up
 
 
 def _of_rollout(record: Row, role: str, at: str) -> Message:

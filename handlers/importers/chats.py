@@ -1,7 +1,6 @@
 """Chats: the exports of ChatGPT and Claude; one memory an exchange."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -26,7 +25,7 @@ from handlers.importers.records import (
 )
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.memories.import_records import Record, Source
+from kernel.memories.import_records import GONE, Digests, Record, Source
 
 CHATGPT, CLAUDE = "chatgpt", "claude"
 MAX_EXCHANGE = 2000  # characters of a question, and of its answer
@@ -41,9 +40,9 @@ _NAMES = {"content_type", "language", "response_format_name"}
 _TO_ALL = {"", "all"}
 _OF_TOOLS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 KINDS = {"image", "audio", "video", "document", "file"}  # of parts without text
-_NO_TEXT = "(no text)"
+_NO_TEXT, _QUESTION = "(no text)", "Question: "
 _REST = f"the rest of a text of more than {MAX_EXCHANGE:,} characters"
-BRANCH, _HIDDEN = "of a branch that was given up", "hidden, or of a tool"
+_BRANCH, _HIDDEN = "of a branch that was given up", "hidden, or of a tool"
 TOOL, _ATTACHMENT = "a call of a tool, or a thought", "the content of an attachment"
 _NO_QUESTION = "an answer to no question"
 # The texts of the account: their title here, and their members in the content and the metadata of a message.
@@ -64,6 +63,7 @@ class Message(NamedTuple):
     role: str
     text: str
     at: str
+    is_given_up: bool = False
 
 
 class _Account(NamedTuple):
@@ -178,9 +178,8 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
             details = {**item.details, "has_no_time": not item.created_at}
             item = item._replace(created_at=item.created_at or at, updated_at=updated_at, details=details)
         yield item
-    left_out = Counter(item for item in items if isinstance(item, LeftOut))
-    for item, count in left_out.items():
-        yield from [item if item.name else item._replace(name=title or number), *[LeftOut(item.reason)] * (count - 1)]
+    for item in (item for item in items if isinstance(item, LeftOut)):
+        yield item if item.name else item._replace(name=title or number)
     if system == CLAUDE and (summary := text_of(row, "summary")):
         yield _exchange(system, number or title, 0, summary, title, at, name)._replace(
             category="summary", updated_at=updated_at
@@ -190,19 +189,26 @@ def _conversation(system: str, row: Row, name: str) -> Iterator[Item]:
 def exchanges(
     system: str, number: str, title: str, at: str, items: Iterable[Message | LeftOut], name: str
 ) -> Iterator[Item]:
-    """Yield a memory for each message of the person, with the answers to it, and the rest as left out."""
-    turns, count = list[Message](), 0
+    """Yield a memory for each message of the person, with the answers to it, and the rest as left out.
+
+    Questions that were given up come last, since the same one may be asked in another branch.
+    """
+    turns, count, given_up, held = list[Message](), 0, list[Message](), Digests()
     for item in items:
         if isinstance(item, LeftOut):
             yield item
+        elif item.is_given_up:
+            given_up.append(item._replace(text=_cut(item.text)))
         elif item.role in _PERSON:
             yield from _of_turns(system, number, count, turns, title, at, name)
             turns, count = [item], count + 1
+            held.add(hash((item.at, _cut(item.text))))
         elif item.role in AGENT and turns:
             turns.append(item)
         else:
             yield LeftOut(_NO_QUESTION if item.role in AGENT else f"of a {clean_line(item.role, 40)}", title)
     yield from _of_turns(system, number, count, turns, title, at, name)
+    yield from (_given_up(system, number, title, item, held) for item in given_up)
     if not count:
         yield LeftOut("a conversation without a question", title or number)
 
@@ -213,11 +219,28 @@ def _of_turns(
     if not turns:
         return
     question, answer = turns[0].text, "\n\n".join(message.text for message in turns[1:])
-    text = f"Question: {_cut(question)}" + (f"\n\nAnswer: {_cut(answer)}" if answer else "")
+    text = f"{_QUESTION}{_cut(question)}" + (f"\n\nAnswer: {_cut(answer)}" if answer else "")
     yield _exchange(system, number, place, text, title, turns[0].at or at, name)
     for part in (question, answer):
         if len(part.strip()) > MAX_EXCHANGE:
             yield LeftOut(_REST, f"{title or number}, exchange {place}")
+
+
+def _given_up(system: str, number: str, title: str, item: Message, held: Digests) -> Item:
+    """Return a record of a question that is no more, since it may have been imported before, else what is left out."""
+    if item.role not in _PERSON or not item.at or hash((item.at, item.text)) in held:
+        return LeftOut(_BRANCH, title)
+    return Record(
+        "sessions",
+        GONE,
+        f"{system}:{number}@{item.at}:{item.text}",
+        f"{_QUESTION}{item.text}",
+        place=f"{system}:{number}",
+        title=title or clean_line(item.text, 200),
+        created_at=item.at,
+        origin=filled({"system": system, "id": number}),
+        details={"why": _BRANCH, "stands_alone": True},
+    )
 
 
 def earliest(messages: Iterable[Message]) -> str:
@@ -261,8 +284,8 @@ def _chatgpt_messages(row: Row) -> Iterator[Message | _Account | LeftOut]:
         elif item := _chatgpt_message(message):
             yield item
     for number in nodes.keys() - path.keys():
-        if _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
-            yield LeftOut(BRANCH)
+        if item := _chatgpt_message(mapping_in(mapping_in(nodes[number]).get("message"))):
+            yield item._replace(is_given_up=True) if isinstance(item, Message) else LeftOut(_BRANCH)
 
 
 def _chatgpt_message(message: Row) -> Message | LeftOut | None:
@@ -331,12 +354,12 @@ def _claude_messages(row: Row) -> Iterator[Message | LeftOut]:
     current = _claude_branch(messages, text_of(row, "current_leaf_message_uuid"))
     for number, message in enumerate(messages):
         text = _claude_text(message)
-        if number not in current:
-            yield from [LeftOut(BRANCH)] if text else []
-            continue
         if text:
-            yield Message(text_of(message, "sender"), text, time_in(message, "created_at"))
-        elif _NOTICE in text_of(message, "text") and not message.get("content"):
+            at, is_given_up = time_in(message, "created_at"), number not in current
+            yield Message(text_of(message, "sender"), text, at, is_given_up)
+        if number not in current:
+            continue
+        if not text and _NOTICE in text_of(message, "text") and not message.get("content"):
             yield LeftOut(TOOL)
         yield from tools(message.get("content"))
         for file in map(mapping_in, list_in(message.get("attachments"))):

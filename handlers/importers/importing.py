@@ -190,7 +190,7 @@ def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
 def _may_be_gone(record: Record) -> bool:
     """Return whether a record shows that others of its program, which its source does not hold, are gone there."""
     of_folder = {"entity"} if record.snapshot is not None and record.snapshot.is_apart else set[str]()
-    return record.kind in _WITH_ABSENT | of_folder and not record.details.get("may_scroll_out")
+    return record.kind in _WITH_ABSENT | of_folder and not record.details.get("stands_alone")
 
 
 def _screened(record: Item) -> Iterator[Item]:
@@ -215,7 +215,7 @@ def _screened(record: Item) -> Iterator[Item]:
         members = _public(metadata)
     except RecursionError:
         yield LeftOut("metadata of too many levels", name)
-    if has_secret or REDACTED in str(members):
+    if record.kind != GONE and (has_secret or REDACTED in str(members)):
         yield LeftOut(SECRET, redact(name, REDACTED))
     kept = fitting(tags)
     if len(kept) < len(tags) and record.kind in _WITH_TAGS:

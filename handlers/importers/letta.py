@@ -162,7 +162,7 @@ def _message(row: Values, talk: _Talk, name: str) -> Iterator[Item]:
             category=role,
             created_at=at,
             origin=filled({"system": SYSTEM, "id": number, "file": name}),
-            details={"priority": _PRIORITY, "has_own_id": bool(number), "may_scroll_out": True},
+            details={"priority": _PRIORITY, "has_own_id": bool(number), "stands_alone": True},
         )
 
 

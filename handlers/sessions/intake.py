@@ -22,6 +22,8 @@ from kernel.store.transaction import Tx
 
 _NEVER = "~"  # sorts after every time, so that nothing is a duplicate: stored memories were left out before
 _SESSION = "imported"
+_INDEXED = 100  # characters of the id of an origin, in the index of origins
+_END = "\n\n"  # of a question
 _REPLACED, _NO_LONGER = "replaced by a later version", "no longer in its source"
 
 
@@ -86,7 +88,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
 def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
     """Return the memories that are an earlier or later version of a record, or have its text, by its number."""
     numbers = [at for at, record in enumerate(records) if record.details.get("has_own_id")]
-    rows = [(_session(tx, records[at]), _time(records[at]), _origin_part(records[at])) for at in numbers]
+    rows = [_origin_row(_session(tx, records[at]), _time(records[at]), records[at]) for at in numbers]
     earlier: dict[int, _Earlier] = {}
     for memory in tx.all("sessions.intake.same_origin", _Earlier, rows=rows) if rows else ():
         at = numbers[memory.number]
@@ -111,6 +113,11 @@ def _outcome(record: Record, row: memories.MemoryRow, earlier: _Earlier) -> bool
         return False
     known_update = stored_object(earlier.metadata).get("from", {}).get("updated", "")
     return UPDATED if not record.updated_at or record.updated_at >= known_update else False
+
+
+def _origin_row(session: str, at: str, record: Record) -> tuple[str, ...]:
+    number, exchange = (str(record.origin.get(name, "")) for name in ("id", "exchange"))
+    return session, at, number[:_INDEXED], exchange, _origin_part(record)
 
 
 def _origin_part(record: Record) -> str:
@@ -154,12 +161,15 @@ def _imported(tx: Tx, snapshot: Snapshot, program: str, moved: list[Absent]) -> 
 
 
 def _of_origin(tx: Tx, record: Record) -> Iterator[int]:
-    """Yield the memories of the origin of a record that were not changed after it, in any session if it names none."""
-    part, session = _origin_part(record), _session(tx, record)
-    if record.details.get("has_no_session"):
-        rows = tx.all("sessions.intake.of_origin", _Earlier, part=f'"from":{part}')
+    """Yield the memories of the origin of a record that were not changed after it, in any session if it names none; of
+    a question, that of the same time.
+    """
+    session = "" if record.details.get("has_no_session") else _session(tx, record)
+    if record.text:
+        names = {"session": session, "at": record.created_at, "part": _origin_part(record)}
+        rows = tx.all("sessions.intake.given_up", _Earlier, **names, end=_END, question=f"{record.text}{_END}")
     else:
-        rows = tx.all("sessions.intake.same_origin", _Earlier, rows=[(session, "", part)])
+        rows = tx.all("sessions.intake.same_origin", _Earlier, rows=[_origin_row(session, "", record)])
     for row in rows:
         if stored_object(row.metadata).get("from", {}).get("updated", "") <= record.updated_at:
             yield row.id

@@ -78,8 +78,8 @@ class Remarks:
         self.left_out += verb == "left out"
         self.damaged += part.is_damage
         names = self._names.setdefault((verb, part.reason), [])
-        if part.name and len(names) < _SHOWN_NAMES:
-            names.append(shown(part.name))
+        if part.name and len(names) < _SHOWN_NAMES and (name := shown(part.name)) not in names:
+            names.append(name)
         if part.is_damage and len(self._faults) < _SHOWN_NAMES:
             self._faults.append(": ".join(filter(None, (shown(part.name), part.reason))))
 

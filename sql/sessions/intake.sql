@@ -18,19 +18,24 @@ FROM sessions_memory
 WHERE instr(metadata, :part) > 0
 ORDER BY id;
 
--- name: of_origin
--- The memories of which the metadata hold this part, which names an origin.
-SELECT 0, id, metadata, hash, kind, summary, tags
-FROM sessions_memory
-WHERE instr(metadata, :part) > 0
-ORDER BY id;
-
 -- name: same_origin
--- Rows are (session, time, a part of the metadata that names the origin); an empty time is any. Returns the numbers of
--- the rows, and the memories of those origins.
+-- Rows are (session, time, id of the origin up to 100 characters, its exchange, a part of the metadata that names it); an
+-- empty session or time is any. Returns the numbers of the rows, and the memories of those origins.
 SELECT r.key, m.id, m.metadata, m.hash, m.kind, m.summary, m.tags
 FROM jsonb_each(:rows) AS r
-JOIN sessions_memory AS m ON m.session_id = r.value ->> 0
-    AND m.created_at BETWEEN r.value ->> 1 AND coalesce(nullif(r.value ->> 1, ''), '~')
-WHERE instr(m.metadata, r.value ->> 2) > 0
+JOIN sessions_memory AS m
+    ON substr(coalesce(CAST(CAST(m.metadata ->> 'from' AS TEXT) ->> 'id' AS TEXT), ''), 1, 100) = r.value ->> 2
+    AND coalesce(CAST(CAST(m.metadata ->> 'from' AS TEXT) ->> 'exchange' AS TEXT), '') = r.value ->> 3
+WHERE
+    instr(m.metadata, '"from":{"system":') > 0 AND instr(m.metadata, r.value ->> 4) > 0
+    AND r.value ->> 0 IN (m.session_id, '') AND r.value ->> 1 IN (m.created_at, '')
 ORDER BY r.key, m.id;
+
+-- name: given_up
+-- The memories of a session and a time that begin with this question, of which only an answer may follow.
+SELECT 0, id, metadata, hash, kind, summary, tags
+FROM sessions_memory
+WHERE
+    session_id = :session AND created_at = :at AND instr(metadata, :part) > 0
+    AND substr(content || :end, 1, length(:question)) = :question
+ORDER BY id;

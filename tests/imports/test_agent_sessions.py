@@ -1,13 +1,14 @@
 """Sessions of agents of which a part was taken back: what holds is imported, and the rest is named."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.imports.harness import Shell, contents
+from tests.imports.sources import json_file
 
 TAKEN_BACK = "of a branch that was given up"
 
@@ -28,6 +29,10 @@ def answered(number: str, parent: str) -> dict[str, Any]:
     return said(number, parent, [{"type": "tool_result", "content": "ok"}])
 
 
+def at_leaf(number: str) -> dict[str, Any]:
+    return {"type": "last-prompt", "lastPrompt": "Tea?", "leafUuid": number, "sessionId": "s1"}
+
+
 BEGUN = [said("q1", None, "Which tea?"), said("a1", "q1", "Sencha.")]
 
 
@@ -37,13 +42,13 @@ BEGUN = [said("q1", None, "Which tea?"), said("a1", "q1", "Sencha.")]
         pytest.param(
             [*BEGUN, said("q2", "a1", "Hot?"), said("a2", "q2", "Boiling."), said("q3", "a1", "How hot?")],
             ["Question: How hot?", "Question: Which tea?\n\nAnswer: Sencha."],
-            [f"left out: 2 {TAKEN_BACK}"],
+            [f"left out: 2 Hot?, 1 more: {TAKEN_BACK}"],
             id="words that were taken back, with their answer",
         ),
         pytest.param(
             [*BEGUN, said("q2", "a1", "Hot?"), said("q3", "a1", "Hott?"), said("q4", "a1", "Warm?")],
             ["Question: Warm?", "Question: Which tea?\n\nAnswer: Sencha."],
-            [f"left out: 2 {TAKEN_BACK}"],
+            [f"left out: 2 Hot?, Hott?: {TAKEN_BACK}"],
             id="words that were changed twice before an answer",
         ),
         pytest.param(
@@ -53,13 +58,13 @@ BEGUN = [said("q1", None, "Which tea?"), said("a1", "q1", "Sencha.")]
                 said("q5", "q2", "Pot?"),
             ],
             ["Question: Cup 2?", "Question: Pot?", "Question: Which tea?\n\nAnswer: Sencha."],
-            [f"left out: 2 {TAKEN_BACK}"],
+            [f"left out: 2 Cup 3?, Cup 4?: {TAKEN_BACK}"],
             id="several questions that were taken back at once",
         ),
         pytest.param(
             [said("h0", None, "", type="attachment"), said("q1", "h0", "Tee?"), said("q2", "h0", "Tea?")],
             ["Question: Tea?"],
-            ["left out: 1 a record of the program", f"left out: 1 {TAKEN_BACK}"],
+            [f"left out: 1 Tee?: {TAKEN_BACK}", "left out: 1 a record of the program"],
             id="the first words",
         ),
         pytest.param(
@@ -90,6 +95,40 @@ BEGUN = [said("q1", None, "Which tea?"), said("a1", "q1", "Sencha.")]
             ["Question: Hot?", "Question: Which tea?\n\nAnswer: Sencha."],
             ["left out: 3 repeated"],
             id="but records that were copied are read once",
+        ),
+        pytest.param(
+            [*BEGUN, said("q2", None, "Which cup?"), said("a2", "q2", "A bowl."), at_leaf("a2")],
+            ["Question: Which cup?\n\nAnswer: A bowl."],
+            ["left out: 1 a record of the program", f"left out: 2 Which tea?, 1 more: {TAKEN_BACK}"],
+            id="all words before the first of a session that began anew",
+        ),
+        pytest.param(
+            [*BEGUN, said("q2", "a1", "Hot?"), said("a2", "q2", "Boiling."), at_leaf("a1")],
+            ["Question: Which tea?\n\nAnswer: Sencha."],
+            ["left out: 1 a record of the program", f"left out: 2 Hot?, 1 more: {TAKEN_BACK}"],
+            id="words that were taken back without others in their place",
+        ),
+        pytest.param(
+            [*BEGUN, at_leaf("a1"), said("q2", "a1", "Hot?"), said("q3", None, "Compacted?")],
+            ["Question: Compacted?", "Question: Hot?", "Question: Which tea?\n\nAnswer: Sencha."],
+            ["left out: 1 a record of the program"],
+            id="but not what comes after the program said where it is",
+        ),
+        pytest.param(
+            [
+                *[*BEGUN, said("q2", "a1", "Tee?"), said("q3", "a1", "Hot?"), said("q4", None, "Where?")],
+                said("c1", None, "", type="system", logicalParentUuid="q3"),
+                *[said("q5", "c1", "Milk?"), at_leaf("q5")],
+            ],
+            ["Question: Hot?", "Question: Milk?", "Question: Which tea?\n\nAnswer: Sencha."],
+            [f"left out: 2 Tee?, Where?: {TAKEN_BACK}", "left out: 2 a record of the program"],
+            id="but not what was compacted before them",
+        ),
+        pytest.param(
+            [*BEGUN, said("q2", "a1", "Hot?"), at_leaf("gone"), {"type": "summary", "leafUuid": "a1"}],
+            ["Question: Hot?", "Question: Which tea?\n\nAnswer: Sencha."],
+            ["left out: 2 a record of the program"],
+            id="but not by a leaf that is not there, or of another record",
         ),
     ],
 )
@@ -125,3 +164,76 @@ def test_turns_that_were_taken_back_in_a_session_of_codex_are_left_out(
     whole = [f"Question: user {n}\n\nAnswer: assistant {n}" for n in range(1, kept + 1)]
     assert sorted(contents(shell)) == [*whole, "Question: user 3"]
     assert done["counts"] == {"memories": kept + 1, "already there": 0, "left out": 2 + 2 * (2 - kept)}
+
+
+def session_of_claude_code(texts: Sequence[str], folder: Path) -> Path:
+    """A session that began with each of the texts in turn."""
+    records = [said(f"q{at}", None, text) for at, text in enumerate(texts)]
+    answers = [said(f"a{at}", f"q{at}", f"{text} Yes.") for at, text in enumerate(texts)]
+    lines = [row for pair in zip(records, answers, strict=True) for row in pair]
+    lines.append(at_leaf(answers[-1]["uuid"]))
+    (folder / "s1.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return folder / "s1.jsonl"
+
+
+def session_of_codex(texts: Sequence[str], folder: Path) -> Path:
+    lines: list[Any] = [{"type": "session_meta", "payload": {"id": "s9"}}]
+    for at, text in enumerate(texts):
+        for role, words in (("user", text), ("assistant", f"{text} Yes.")):
+            message = {"type": "message", "role": role, "content": [{"type": "input_text", "text": words}]}
+            lines.append({"type": "response_item", "timestamp": f"2026-05-01T08:0{at}:00Z", "payload": message})
+        lines.append({"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}})
+    (folder / "rollout-s9.jsonl").write_text("\n".join(map(json.dumps, lines[:-1])), encoding="utf-8")
+    return folder / "rollout-s9.jsonl"
+
+
+def chat_of_chatgpt(texts: Sequence[str], folder: Path) -> Path:
+    nodes: dict[str, Any] = {"root": {"parent": None, "message": None}}
+    for at, text in enumerate(texts):
+        for number, parent, role, words in (
+            (f"q{at}", "root", "user", text),
+            (f"a{at}", f"q{at}", "assistant", f"{text} Yes."),
+        ):
+            said_by = {"author": {"role": role}, "content": {"parts": [words]}, "create_time": 1.7e9 + at}
+            nodes[number] = {"parent": parent, "message": said_by}
+    row = {"id": "c", "title": "Tea", "create_time": 1.7e9, "update_time": 1.8e9 + len(texts), "mapping": nodes}
+    return json_file("conversations.json", [{**row, "current_node": f"a{len(texts) - 1}"}])(folder)
+
+
+def chat_of_claude(texts: Sequence[str], folder: Path) -> Path:
+    messages = [
+        {
+            "uuid": f"{sender[0]}{at}",
+            "parent_message_uuid": f"h{at}" if sender == "assistant" else "root",
+            "sender": sender,
+            "text": words,
+            "created_at": f"2026-05-01T08:0{at}:00Z",
+        }
+        for at, text in enumerate(texts)
+        for sender, words in (("human", text), ("assistant", f"{text} Yes."))
+    ]
+    row = {"uuid": "c", "name": "Tea", "chat_messages": messages, "updated_at": f"2026-05-02T08:0{len(texts)}:00Z"}
+    return json_file("conversations.json", [row])(folder)
+
+
+@pytest.mark.parametrize("make", [session_of_claude_code, session_of_codex, chat_of_chatgpt, chat_of_claude])
+def test_an_exchange_that_was_taken_back_after_its_import_goes_out_of_force(
+    make: Callable[[Sequence[str], Path], Path], shell: Shell, tmp_path: Path
+) -> None:
+    def exchange(text: str) -> str:
+        return f"Question: {text}\n\nAnswer: {text} Yes."
+
+    shell.bring(make(["Tea?"], tmp_path))
+    source = make(["Tea?", "Tea? Hot?"], tmp_path)
+    dry = json.loads(shell.run("import", str(source), "--dry-run", "--json"))
+    done = shell.bring(source)
+    assert dry == {**done, "dry_run": True}
+    assert (done["counts"]["memories"], done["counts"]["archived"]) == (1, 1)
+    title = "Tea" if source.stem == "conversations" else "Tea?"
+    assert f"archived: 1 {title}: gone at the source" in done["remarks"]
+    assert contents(shell) == [exchange("Tea? Hot?")]
+    again = shell.bring(source)["counts"]
+    assert {name for name, count in again.items() if count} == {"already there", "left out"}
+    shell.run("undo", str(shell.audit()[0]["id"]))
+    assert contents(shell) == [exchange("Tea?")]
+    shell.run("check")

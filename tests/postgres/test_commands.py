@@ -156,7 +156,8 @@ def test_an_import_is_undone_in_slices(
 def test_changed_sources_are_followed_as_in_a_file(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    web, export = tmp_path / "web", tmp_path / "a.json"
+    web, export, chunk, session = (tmp_path / name for name in ("web", "a.json", "b.json", "s.jsonl"))
+    said = {"type": "user", "sessionId": "s", "message": {"content": "Tea?"}}
     texts: list[Mapping[str, str]] = [
         {"AGENTS.md": "# Do\n## Push\nRun it.\n# Tabs\nUse tabs.\n", "api/CLAUDE.md": "Use spaces.\n"},
         {"AGENTS.md": "# Never do\n## Push\nRun it.\n"},
@@ -172,11 +173,22 @@ def test_changed_sources_are_followed_as_in_a_file(
                 (web / name).parent.mkdir(parents=True, exist_ok=True)
                 (web / name).write_text(body)
             export.write_bytes(msgspec.json.encode([{"id": "1", "memory": "Tea.", "state": state, "tags": [state]}]))
+            later = {"deleted_at": "2026-02-01"} if state == "archived" else {"content": f"The port is {state}."}
+            chunk.write_bytes(msgspec.json.encode({"observations": [{"sync_id": "o", **later}]}))
+            records = [
+                *({**said, "uuid": str(at), "timestamp": f"2026-05-01T08:0{at}:00Z"} for at in range(len(counts))),
+                {"type": "last-prompt", "leafUuid": "1" if state == "archived" else "0"},
+            ]
+            session.write_bytes(b"\n".join(map(msgspec.json.encode, records)))
             capsys.readouterr()
+            assert main(["import", "engram", str(chunk), "--json"]) == 0
+            assert main(["import", "claude-code", str(session), "--json"]) == 0
             assert main(["import", "rules", str(web), "--json"]) == 0
             assert main(["import", "mem0", str(export), "--json"]) == 0
             counts[is_file].append(capsys.readouterr().out)
         assert main(["check"]) == 0
     assert counts[False] == counts[True]
+    assert '{"archived":1,"already there":0' in counts[True][1]
+    assert '{"archived":1,"memories":1' in counts[True][1]
     assert '"archived":2,"updated":1' in counts[True][1]
     assert '"updated":2,"already there":1' in counts[True][2]

@@ -43,6 +43,12 @@ def test_reasons_are_told_with_some_names_the_most_frequent_first() -> None:
     assert lines[1] == "left out: 1 a.md: empty"
 
 
+def test_a_name_is_told_once() -> None:
+    assert remarks(*[LeftOut("empty", name) for name in ("a.md", "a.md", "b.md")]).lines() == [
+        "left out: 3 a.md, b.md, 1 more: empty"
+    ]
+
+
 def test_parts_that_are_only_mentioned_are_not_left_out() -> None:
     remarked = Remarks()
     remarked.add(LeftOut("cut", "a.md"), "shortened")

@@ -249,6 +249,14 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("paths.memories.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),
         (
+            "sessions.intake.same_origin",
+            ["SCAN r VIRTUAL TABLE", "SEARCH m USING INDEX sessions_memory_by_origin (<expr>=? AND <expr>=?)"],
+        ),
+        (
+            "sessions.intake.given_up",
+            ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id=? AND created_at=?)"],
+        ),
+        (
             "sessions.search.recent_of_session",
             ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"],
         ),
