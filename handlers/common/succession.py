@@ -6,9 +6,11 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 """
 
 from calendar import month_name
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence, Set
 from functools import partial
 from itertools import chain, combinations, dropwhile, pairwise, takewhile
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -25,13 +27,13 @@ _MOST_CHARS = 240  # of a statement with its name; longer texts are notes, proce
 _LINES = 2
 _LEAST_SHARE = 0.05  # of the strength of the older; beside the words, which decide
 _ADVERB, _VERBS = "ly", "ed"  # their endings
-_PAST = frozenset("became gave left quit sold took went".split())
-_RECENT = frozenset(
-    """actualmente again ahora aktuell antes anymore auparavant avant bisher bislang current desde désormais encore
-    formerly früher heute hoy inzwischen jetzt last latest maintenant mittlerweile neue neuer neues new newest
-    next nouveau nouvelle nueva nuevo nun previously revised seit since today updated vorher wieder yesterday
-    сейчас снова теперь""".split()
-)
+# Words of some twenty languages: a line for each kind, of a relation `x` and of the changes `x>` after which it has
+# another value: "lives in Rome", "moved to Bari".
+_WORDS = defaultdict[str, set[str]](set)
+for _kind, *_line in map(str.split, Path(__file__).with_name("change_words.txt").read_text("utf-8").splitlines()):
+    _WORDS[_kind].update(_line)
+_PAST, _RECENT, _DENIALS, _ALSO = (_WORDS[kind] for kind in ("past", "recent", "denial", "also"))
+_CHANGES = [(_WORDS[kind[:-1]], words) for kind, words in _WORDS.items() if kind.endswith(">")]
 _DETERMINERS = frozenset(
     """a an her his my our the their your das der die ein eine mein meine unser unsere la le les ma mes mon nos notre un
     une el las los mi mis nuestra nuestro una""".split()
@@ -44,10 +46,6 @@ _ASIDES = frozenset(
     "clear exact fact honest moment now precise present reality record reflection thought truth".split()
 )
 _MOST_ASIDE = 3  # words of an aside after the first
-_ALSO = frozenset(
-    """additionally además also another anche asimismo auch aussi außerdem besides ebenfalls également inoltre también
-    também too zudem zusätzlich""".split()
-)
 _AS_WELL = regex(r"\bas well\b")
 _MONTHS = frozenset(name.lower() for name in month_name)
 _NEAR = 0.8  # of the score of a hit
@@ -55,12 +53,17 @@ _MOST_BETWEEN = 4  # words, from a noun to the verb
 _WORD = regex(r"[^\W_]+|[,;:.](?=\s)")
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*+")
 _POSSESSIVE = regex("['’]s\\b")
+_FIRST_OF_CJK = "\u2e80"
+_TITLES = "mr", "mrs"
+_OWNER = regex(r"([^\W_]++)['’]s?(?!\w)")
 _CONTRACTED = regex(r"n['’]t\b")
 _AUXILIARIES = frozenset("are can could did do does had has have is may might must should was were will would".split())
 # Of other languages; English has "hat" and "son".
 _IS = frozenset("are is was were ist sind war est sont es son".split())
 _HAS = frozenset("has have hat haben tiene tienen".split())
-_OTHER_AUXILIARIES = frozenset("est ist sind war wird wurde wurden hat haben ont ha han se son sont".split())
+_OTHER_AUXILIARIES = frozenset(
+    "est foi har is ist sind war wird wurde wurden hat haben ont ha han se si son sont è".split()
+)
 _OPPOSITES = frozenset(
     map(frozenset, (("from", "to"), ("before", "after"), ("with", "without"), ("above", "below"), ("over", "under")))
 )
@@ -77,57 +80,26 @@ _LABEL = regex(
     "[^\\W\\d_]+[ \u00a0\u202f]?: "
 )  # of a turn of a conversation, in which answers follow each other, or "Correction"
 _COMPOUND = regex(r"(?<![^\W_])[^\W\d_]++(?:[-_][^\W\d_]++)+")
-# Relations, and the changes after which they have another value: "lives in Rome", "moved to Bari".
-_CHANGES = tuple(
-    (frozenset(states.split()), frozenset(changes.split()))
-    for states, changes in (
-        (
-            """based live lived lives living located reside resides lebt wohnt habite vit reside vive""",
-            """moved moving relocated settled gezogen umgezogen zieht zog déménagé installé mudado mudó trasladado
-            trasladó""",
-        ),
-        (
-            "called name named heißt appelle llama",
-            "renamed umbenannt rebaptisé renommé rebautizado renombrado renombró",
-        ),
-        ("built hosted run runs stored written", "converted migrated ported rewritten"),
-        ("attend attends goes", "moved"),
-        ("employed work works arbeitet travaille trabaja", "hired joined gewechselt rejoint"),
-    )
-)
 # Whatever the relation was: "studies law with Mr. Pohl", "switched to Ms. Rist for law".
-_SWITCHED = frozenset("changed switched transferred gewechselt umgestiegen wechselte cambió pasó passé".split())
+_SWITCHED = _WORDS["switched"]
 _TO = frozenset("to auf nach zu a à".split())
 _CHANGED = _SWITCHED.union(*(changes for _, changes in _CHANGES))
 # Words of a question that name a relation, not a subject: a correction often has another.
-_RELATIONS = (
-    frozenset(word for kinds in _CHANGES for words in kinds for word in words)
-    | _AUXILIARIES
-    | frozenset(
-        """age be become becomes belong belongs book booked called change changed changes choose chosen come comes cost
-    costs current currently date deploy deployed deploys done drink drinks drive drives eat eats end ends expire expires
-    favorite favourite get gets give given go goes handle handled handles happen happens has have held hold holds host
-    hosted hosts keep keeps kept lead leads like likes live lives located long made make makes many meet meets migrate
-    migrated move moved moves much name named need needs now number often own owns paid pay pays place planned play
-    plays prefer prefers price put reach rename renamed replace replaced replaces run running runs say says scheduled
-    sit sits sleep sleeps speak speaks start starts stay stays store stored supposed switch switched switches take takes
-    talk talks time today transferred travel travels use used uses using value version visit wear wears work works write
-    written beginnt bekommt benutzen benutzt beträgt endet fahren fährt findet hängt hält hängen isst kommt kostet
-    läuft liegt machen macht nimmt nutzen nutzt öffnet schließt sitzt spielt steht trägt trinkt verwenden verwendet
-    viel viele welche welchem welchen welcher welches wieviel wieviele wofür womit worauf woran worin wozu combien
-    commence conduit coûte ferme finit joue ouvre quel quelle quelles quels tient utilise utilisons abre bebe cierra
-    cuesta cuál cuáles cuántas cuánto cuántos empieza guarda juega llega sale termina toca toma usa usamos""".split()
-    )
-)
+_RELATIONS = _CHANGED.union(_AUXILIARIES, _WORDS["relation"], *(states for states, _ in _CHANGES))
+
+
+_CJK_RELATIONS = regex("|".join(sorted(filter(_FIRST_OF_CJK.__lt__, _RELATIONS), reverse=True)))
 
 
 class _Asked(NamedTuple):
-    """A question: the stems of its subjects, those that a hit may have, its text in words, its values, whether a word
-    says its relation, and by documents whether a statement is about the same thing as another, once that is known.
+    """A question: the stems of its subjects, those that a hit may have, its words by their stems, its text in words,
+    its values, whether a word says its relation, and by documents whether a statement is about the same thing as
+    another, once that is known.
     """
 
     every: set[str]
     subjects: set[str]
+    forms: dict[str, str]
     text: str
     values: index.NamedValues | None
     is_for: Callable[[str], bool]
@@ -176,7 +148,8 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     texts = [_statement_text(text) if len(text) <= _MOST_CHARS else "" for text in texts]
     if sum(map(bool, texts)) <= 1 or all(map(_LABEL.match, filter(None, texts))):
         return sequence
-    subjects = {stem for stem, word in index.content_words(tx, question).items() if word not in _RELATIONS}
+    forms = _content_words(tx, question if question.isascii() else _CJK_RELATIONS.sub(" ", question))
+    subjects = {stem for stem, word in forms.items() if word not in _RELATIONS or _is_name(word, question)}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
     # Of other scripts than Latin, whose words have more forms, each text may hold each subject.
@@ -191,7 +164,7 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     if sum(map(bool, about)) <= 1:
         return sequence
     is_for = partial(index.has_word_like, tx, question)
-    asked = _Asked(subjects, held, _in_words(question), index.named_values(question), is_for, {})
+    asked = _Asked(subjects, held, forms, _in_words(question), index.named_values(question), is_for, {})
     pairs = zip(sequence, about, strict=False)
     statements = [_statement(tx, item, text, asked) if text else None for item, text in pairs]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
@@ -331,7 +304,7 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _State
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
     label = _LABEL.match(text)
     text = text[label.end() :] if label else text
-    subjects, forms = asked.subjects, index.content_words(tx, text)
+    subjects, forms = asked.subjects, _content_words(tx, text)
     numbers = _NUMBER.findall(text)  # 2 is none of 2.35
     words = frozenset([stem for stem in forms if not stem.isdigit() or (stem in subjects and stem in numbers)])
     about = words & subjects
@@ -358,6 +331,21 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _State
     )
 
 
+def _is_name(word: str, question: str) -> bool:
+    """Return whether a word of a question is a name for its capital, as "Go" in "which tabs do Go files have?"."""
+    name = word.title()
+    return name != word and name in question[1:]
+
+
+def _content_words(tx: Tx, text: str) -> dict[str, str]:
+    """Return the words of content by their stems; of words without blanks between them the pairs of letters alone."""
+    words = index.content_words(tx, text)
+    if text.isascii():
+        return words
+    pairs = [word for word in words if len(word) == 2 and word >= _FIRST_OF_CJK]
+    return {stem: word for stem, word in words.items() if word in pairs or not any(pair in word for pair in pairs)}
+
+
 def _in_words(text: str) -> str:
     return text.lower().replace("-", " ").replace("_", " ")
 
@@ -371,8 +359,9 @@ def _is_about_same(newer: _Statement, older: _Statement) -> bool:
 
 def _compare(newer: _Statement, older: _Statement) -> bool:
     """Return whether both are about the same thing; tests that most pairs fail come first."""
-    return _may_be_same(newer, older) and not (
-        _is_about_another(newer, older) or _says_otherwise(newer, older) or _names_another(newer, older)
+    return _is_denied(newer, older) or (
+        _may_be_same(newer, older)
+        and not (_is_about_another(newer, older) or _says_otherwise(newer, older) or _names_another(newer, older))
     )
 
 
@@ -387,6 +376,8 @@ def _may_be_same(newer: _Statement, older: _Statement) -> bool:
         share = 2 * len(common) + 2 >= least  # as many as it may come to
         further = share and _has_long_name(newer, older)
         share = share and 2 * (len(common) - further + _is_changed(newer, older)) >= least - further
+    if newer.text >= _FIRST_OF_CJK and _is_changed(newer, older):  # whose pairs of letters are no words
+        return True
     return share or is_switched or index.begins_alike(newer.text, older.text)
 
 
@@ -414,6 +405,19 @@ def _is_switched(newer: _Statement, older: _Statement) -> bool:
         return False
     verb = older.spoken[_beginning(newer, older)]
     return verb != "" and all(older.forms[stem] == verb for stem in older.subjects - newer.subjects)
+
+
+def _is_denied(newer: _Statement, older: _Statement) -> bool:
+    """Return whether the newer statement denies the older in some of its words: "no longer takes aspirin" and "takes
+    aspirin for her back".
+    """
+    if not index.is_negated(newer.text) or index.is_negated(older.text):
+        return False
+    if older.text >= _FIRST_OF_CJK:
+        return newer.text[0] == older.text[0] and 2 * len(newer.words & older.words) >= len(older.words)
+    clause = takewhile(str.isalnum, newer.spoken)
+    denied = [stem for word in clause if (stem := newer.stems.get(word)) and word not in _DENIALS]
+    return len(denied) > 1 and older.words.issuperset(denied)
 
 
 def _beginning(newer: _Statement, older: _Statement) -> int:
@@ -493,15 +497,26 @@ def _is_changed(newer: _Statement, older: _Statement) -> bool:
     her savings", nor of another subject, as "the office plants moved".
     """
     for states, changes in _CHANGES:
-        if changes.isdisjoint(newer.spoken) or states.isdisjoint(older.spoken):
+        if not _has_any(older, states):
             continue
-        at = next(at for at, word in enumerate(newer.spoken) if word in changes)
-        if at and newer.spoken[at + 1] not in _OWN:
+        if _has_any(
+            newer, {word for word in changes if not word.isascii()}
+        ):  # its order of words is not that of English
+            return True
+        at = next((at for at, word in enumerate(newer.spoken) if word in changes), 0)
+        if at and newer.spoken[at + 1] not in _OWN and newer.sequence[0] in newer.subjects:
             next_words = (mention.following for _, mention, _ in _mentions(newer, older))
             return any(
                 word in (*changes, *_AUXILIARIES, *_OTHER_AUXILIARIES) or _is_particle(word) for word in next_words
             )
     return False
+
+
+def _has_any(statement: _Statement, words: Set[str]) -> bool:
+    """Return whether a statement has any of some words, which have no blanks around them in some scripts."""
+    if statement.text >= _FIRST_OF_CJK:
+        return any(word in statement.text for word in words if not word.isascii())
+    return not words.isdisjoint(statement.spoken) or not words.isdisjoint(statement.stems)
 
 
 def _is_moved(newer: _Statement, older: _Statement) -> bool:
@@ -534,13 +549,32 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     """
     compounds = [*map(_in_words, _COMPOUND.findall(older.text))]
     text = _in_words(newer.text) if compounds else ""
-    if any(name in older.asked.text and name not in text for name in compounds):
+    if any(name in older.asked.text and name not in text for name in compounds) or _are_other_names(newer, older):
         return True
     if len(newer.sequence) != len(older.sequence):
         return False
     pairs = zip(newer.sequence, older.sequence, strict=True)
     same = [one == other and not _are_acronyms(newer, older, one) for one, other in pairs]
-    return any(same) and not same[0] and not same[-1] and not _is_passive(newer, older)
+    return any(same) and not same[0] and not same[-1] and not (_is_passive(newer, older) or _is_changed(newer, older))
+
+
+def _are_other_names(newer: _Statement, older: _Statement) -> bool:
+    """Return whether a subject is two names of one stem: Simon and Simone, Mary and Marie, "Luca's" and "Lucas's"."""
+    for stem in newer.subjects & older.subjects:
+        first, last = sorted((newer.forms[stem], older.forms[stem]))
+        if (first, last) == _TITLES or last == f"{first}e" or (first.endswith("ie") and last == f"{first[:-2]}y"):
+            return True
+        if first != last and all(_is_singular(statement, stem) for statement in (newer, older)):
+            return True
+    return False
+
+
+def _is_singular(statement: _Statement, stem: str) -> bool:
+    """Return whether a subject is no plural: the owner of a thing or, at the beginning, by its verb: "Carlos lives"."""
+    form = statement.forms[stem]
+    if form in _OWNER.findall(statement.text.lower()):
+        return True
+    return statement.spoken[0] == form and statement.spoken[1][-1:] == "s"
 
 
 def _is_passive(newer: _Statement, older: _Statement) -> bool:
@@ -701,11 +735,18 @@ def _is_particle(word: str) -> bool:
 
 def _is_asked_bare(bare: _Statement, part: _Statement) -> bool:
     """Return whether a statement is about the subjects of the question, and another, nearly as good a hit, about a part
-    or a kind of them.
+    or a kind of them, or about another name.
     """
-    if bare.subjects != part.subjects or bare.item.score < _NEAR * part.item.score:
+    if bare.subjects != part.subjects or bare.item.score < _NEAR * part.item.score or _is_denied(part, bare):
         return False
-    return _is_about_part(part, bare)
+    return _is_about_part(part, bare) or (_are_other_names(bare, part) and _names_as_asked(bare, part))
+
+
+def _names_as_asked(statement: _Statement, other: _Statement) -> bool:
+    """Return whether a statement alone spells a subject as the question does."""
+    asked = statement.asked.forms
+    stems = [stem for stem in statement.subjects if statement.forms[stem] != other.forms[stem]]
+    return all(statement.forms[stem] == asked[stem] for stem in stems)
 
 
 def _may_replace(newer: _Statement, older: _Statement) -> bool:
@@ -713,7 +754,7 @@ def _may_replace(newer: _Statement, older: _Statement) -> bool:
     documents = newer.item.document, older.item.document
     if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
         return False
-    if older.value == 1.0 and newer.value == 0.0:  # the question is about the older value
+    if older.value == 1.0 and newer.value == 0.0 and not _is_denied(newer, older):  # the older value is asked for
         return False
     strengths = [statement.item.scored.strength if statement.item.scored else 1.0 for statement in (newer, older)]
     return strengths[0] >= _LEAST_SHARE * strengths[1]

@@ -22,8 +22,8 @@ _APPLIED = "SELECT v.user_version, m.name, m.sha256 FROM pragma_user_version AS 
 def migrate(db: Connection, root: Path = ROOT) -> int:
     """Applies the missing migrations, each in its own transaction; returns how many.
 
-    Raises Fault("storage"), with nothing changed, for a file of another program, one with a newer schema or with other
-    migrations applied, and for an SQLite older than 3.51.3.
+    Raises Fault("storage"), with nothing changed, for a file of another program, a file with a newer schema or with
+    other migrations applied, and for an SQLite older than 3.51.3.
     """
     files = migrations(root)
     missing = pending_migrations(db, root)

@@ -92,7 +92,7 @@ def oauth_routes(limits: Limits, access: AccessControl) -> ASGIApp:
         if method != "POST":
             return error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
         response = await _posted(sign_in, path, headers, receive)
-        access.auth.checked_until = 0.0  # a new token counts from now on, and one that was revoked no longer
+        access.auth.checked_until = 0.0  # a new token counts from now on, a revoked token no longer
         return response
 
     return application(limits, access, answer)

@@ -37,7 +37,7 @@ _TRACE = slice(3, 35)  # of `traceparent`: 00-TRACE-SPAN-FLAGS
 
 
 def request_id(value: bytes | None) -> str:
-    """Return the `X-Request-ID` of a request, or a new id for none and for one that could not stand in a line."""
+    """Return the `X-Request-ID` of a request, or a new id for none and for a text that could not stand in a line."""
     if value is None:
         return new_call_id()
     id_ = value.decode("latin-1")

@@ -39,6 +39,8 @@ _NEGATIONS = frozenset(
     без никогда ні немає ніколи δεν δε μην χωρίς ποτέ لا ليس ليست لم لن غير بدون לא אין בלי מעולם नहीं नही मत बिना 안 못
     không chưa""".split()
 )
+# Beside these "no" is "in the".
+_PORTUGUESE = frozenset("agora ao aos da das do dos ele ela em fica foi na nas o os um uma é".split())
 _NEGATED = regex(r"n['’]t\b|n(?<![^\W_]n)['’](?=[^\W_])|ません|ない|なかった|않|없|아니|不|没|沒|無|无|未|ไม่")
 
 
@@ -176,7 +178,11 @@ def _first_word(text: str) -> str:
 def is_negated(text: str) -> bool:
     """Return whether a text denies something, in any of some twenty languages."""
     text = text.lower()
-    return not _NEGATIONS.isdisjoint(_WORD.findall(text)) or _NEGATED.search(text) is not None
+    words = {*_WORD.findall(text)}
+    denying = words & _NEGATIONS
+    if denying == {"no"} and not words.isdisjoint(_PORTUGUESE):
+        return False
+    return bool(denying) or _NEGATED.search(text) is not None
 
 
 def is_common(text: str) -> bool:

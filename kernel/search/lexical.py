@@ -29,7 +29,7 @@ from kernel.search.query import (
     partition_term,
     respelled,
 )
-from kernel.search.word_forms import as_written, query_forms
+from kernel.search.word_forms import as_written, is_stem, query_forms
 from kernel.store.transaction import Tx
 
 # Documents up to which FTS5 ranks: it counts every row of each term, but without the interpreter's lock. At 24,000 that
@@ -144,7 +144,7 @@ def content_words(tx: Tx, text: str) -> dict[str, str]:
     last_text, terms = tx.context.search_cache.last_query
     if last_text != text or len(terms) == _MAX_TERMS_READ:
         terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
-    words = {term.stem: term.surface.lower() for term in terms if not term.derived}
+    words = {term.stem: as_written(term.surface).lower() for term in terms if not (term.derived or is_stem(term.stem))}
     own = {*_WORD.findall(lowered)}
     return {stem: word for stem, word in words.items() if word in own or (not word.isascii() and word in lowered)}
 

@@ -119,6 +119,11 @@ def as_written(word: str) -> str:
     return "".join(_written(ord(letter)) if ord(letter) >= _PRIVATE else letter for letter in word)
 
 
+def is_stem(word: str) -> bool:
+    """Return whether a word of the index stands beside the text, as the stem of a word of it."""
+    return word.startswith(_MARK)
+
+
 def private(text: str) -> str:
     """Return a text in letters of private use, which the tokenizer keeps together."""
     return "".join(chr(_PRIVATE + (ord(letter) & _LOW)) for letter in text)

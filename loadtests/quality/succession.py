@@ -9,7 +9,8 @@ domains and languages: its first half was judged once, then the rules were mende
 Of subjects.txt, written after those, every second line was for choosing; counts and texts of the others were seen while
 the rules were mended. domains.txt was judged once, by what failed the rules were mended again. everyday.txt is the half
 of a set that was judged once, after the rules were mended by the other half. mixed.txt was written last and judged
-once, and nothing was changed by what it shows. Misses are printed but those of a half for judging.
+once, and nothing was changed by what it shows. By more_languages.txt the words of change were chosen. Misses are
+printed but those of a half for judging.
 """
 
 import sys
@@ -30,6 +31,7 @@ _SETS = (
     ("domains.txt", ("judging",)),
     ("everyday.txt", ("judging",)),
     ("mixed.txt", ("judging",)),
+    ("more_languages.txt", ("choosing",)),
 )
 
 

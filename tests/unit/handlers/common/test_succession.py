@@ -69,8 +69,47 @@ PAIRS = [
     ("I write letters in Vim.", "I switched to Helix for letters.", "what do I write letters in?"),
     ("Mein Arzt ist Dr. Pohl.", "Mein neuer Arzt ist Dr. Ehlers.", "wer ist mein Arzt?"),
     ("The inn makes rye bread.", "The inn discontinued rye bread.", "does the inn make rye bread?"),
+    # The newer statement denies the older in fewer words.
+    (
+        "Tess wears a brace for her knee.",
+        "Tess no longer wears a brace; she swims.",
+        "what does Tess wear for her knee?",
+    ),
+    ("Vera rows in the club's eight.", "Vera doesn't row any more, she steers.", "what does Vera row in?"),
+    ("Павел курит.", "Павел больше не курит.", "Павел курит?"),
+    ("ゆきは魚を食べます。", "ゆきはもう魚を食べません。", "ゆきは魚を食べますか？"),
+    # A name that is a common word in small letters.
+    ("Go files end with a blank line.", "Go files end with two blank lines.", "with what do Go files end?"),
+    # The relation and its change in other languages, and a date that was moved.
+    ("Das Fest ist für Mai geplant.", "Das Fest wurde auf Juli verschoben.", "wann ist das Fest?"),
+    ("The launch is scheduled for Monday.", "The launch has been rescheduled to Friday.", "when is the launch?"),
+    ("O barco fica em Aveiro.", "O barco fica agora no Barreiro.", "onde fica o barco?"),
+    ("Maja bor i Visby.", "Maja har flyttat till Kalmar.", "var bor Maja?"),
+    ("Bram woont in Assen.", "Bram is verhuisd naar Zwolle.", "waar woont Bram?"),
+    ("Livia abita a Bari.", "Livia si è trasferita a Lecce.", "dove abita Livia?"),
+    ("Ania mieszka w Opolu.", "Ania przeprowadziła się do Radomia.", "gdzie mieszka Ania?"),
+    ("Эмиль живёт в Туле.", "Эмиль переехал в Омск.", "где живёт Эмиль?"),
+    ("يسكن سامي في طنجة.", "انتقل سامي إلى فاس.", "أين يسكن سامي؟"),
+    ("נועה גרה בעכו.", "נועה עברה ליפו.", "איפה נועה גרה?"),
+    ("मीरा आगरा में रहती है।", "मीरा इंदौर चली गई है।", "मीरा कहाँ रहती है?"),
+    ("小周住在苏州。", "小周搬到了南京。", "小周住在哪里？"),
+    ("西村さんの先生は岡さんです。", "西村さんの先生は森さんです。", "西村さんの先生は誰ですか？"),
+    ("지우는 대구에 산다.", "지우는 울산으로 이사했다.", "지우는 어디에 살아?"),
 ]
 APART = [
+    # Names of one stem.
+    ("Daniel rents a red kayak.", "Daniele rents a blue kayak.", "which kayak does Daniel rent?"),
+    ("Mary tunes harps.", "Marie tunes pianos.", "what does Mary tune?"),
+    ("Marco lives in Pisa.", "Marcos lives in Vigo.", "where does Marco live?"),
+    ("Nico's locker is 14.", "Nicos's locker is 61.", "what is Nico's locker?"),
+    ("Mr. Voss leads the choir.", "Mrs. Voss leads the band.", "what does Mr. Voss lead?"),
+    ("Use two blanks in Rust files.", "Use tabs in Go files.", "what do we use in Rust files?"),
+    # Denials of something else, and moves of somebody else.
+    ("Bo drinks tea at noon.", "Bo does not drink coffee at night.", "when does Bo drink tea?"),
+    ("Ида живёт в Туле.", "Брат Иды переехал в Омск.", "где живёт Ида?"),
+    ("Bram woont in Assen.", "De broer van Bram is verhuisd naar Zwolle.", "waar woont Bram?"),
+    ("Livia lavora a Bari.", "Livia si è trasferita a Lecce.", "dove lavora Livia?"),
+    ("小周的老师是陈先生。", "小周的邻居是吴先生。", "小周的老师是谁？"),
     ("Mila plays chess.", "Mila plays tennis with Jo.", "does Mila play chess?"),
     ("Anna lives in Lyon.", "Boris lives in Nantes.", "where does Anna live?"),
     ("The Bern office opens at 8.", "The Basel office opens at 9.", "when does the office open?"),
