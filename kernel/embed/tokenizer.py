@@ -30,11 +30,12 @@ _JOINT = regex(
     f"|(?<=[{_KATAKANA}])(?=[{_UNSPACED}])(?![{_KATAKANA}])|(?<=[{_UNSPACED}])(?<![{_KATAKANA}])(?=[{_KATAKANA}])"
 )
 _UNSPACED_LETTER = regex(f"[{_UNSPACED}]")
+_ASCII_WORD = regex("[a-z0-9]+|[^a-z0-9 \n]")
 _EMOJI = regex("[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 
-_CACHED_CHUNKS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
+_CACHED_WORDS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
 _CACHED_ENDINGS = 4_096  # of rare words; 65,536 are no faster
-_MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspaced scripts, which hardly ever recur
+_MAX_CACHED_LENGTH = 40  # characters; longer words are hashes and unspaced scripts, which hardly ever recur
 _LONGEST_WORD = 100_000  # characters; more than max_input_chars_per_word, since words without spaces are sentences
 PREFIX_LENGTH = 4  # characters by which the lengths of pieces are looked up; not measured
 _SHORTER = tuple(range(PREFIX_LENGTH - 1, 0, -1))
@@ -175,10 +176,11 @@ def pack(ids: Iterable[int], width: int) -> bytes:
 
 
 class WordPieceEncoder(dict[str, bytes]):
-    """A cache of the packed ids of chunks, text without whitespace; a missing chunk is encoded by BERT's rules.
+    """A cache of the packed ids of words, as BERT's normalizer and splitter leave them; WordPiece encodes a missing
+    word.
 
-    No rule of BERT's normalizer, splitter or WordPiece looks past whitespace, so a text is the sum of its chunks.
-    Cached chunks cost a tenth of the library's time, and the vocabulary a third of its memory and load time.
+    A text whose words are there costs a tenth of the library's time, and the vocabulary a third of its memory and load
+    time.
     """
 
     def __init__(self, file: _File, width: int, more: MoreKeys | None = None) -> None:
@@ -193,12 +195,11 @@ class WordPieceEncoder(dict[str, bytes]):
         self.unknown = self.vocabulary[file.model.unk_token]
         self.prefix = file.model.continuing_subword_prefix
         self._max_word_length = file.model.max_input_chars_per_word
+        self._lowers = file.normalizer.lowercase
         self._characters = CharacterMap(file.normalizer)
         self._width = width
-        # Words recur in other chunks, followed by a comma or after a bracket.
-        self._packed = lru_cache(_CACHED_CHUNKS)(self._pack)
-        self._word = lru_cache(_CACHED_CHUNKS)(self._make_word)
-        self._sizes = lru_cache(_CACHED_CHUNKS)(self._make_sizes)
+        self._word = lru_cache(_CACHED_WORDS)(self._make_word)
+        self._sizes = lru_cache(_CACHED_WORDS)(self._make_sizes)
         self._ending = lru_cache(_CACHED_ENDINGS)(self._make_ending)
 
     @cached_property
@@ -224,22 +225,25 @@ class WordPieceEncoder(dict[str, bytes]):
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
     def _encode(self, text: str) -> bytes:
-        return b"".join(map(self.__getitem__, _without_controls(text).split()))
+        return b"".join(map(self.__getitem__, self._split(text)))
 
-    def __missing__(self, chunk: str) -> bytes:
-        ids = b"".join(map(self._packed, self._split(chunk)))
-        if len(chunk) <= _MAX_CACHED_LENGTH:
-            if len(self) >= _CACHED_CHUNKS:
+    def __missing__(self, word: str) -> bytes:
+        ids = pack(self.pieces(word), self._width)
+        if len(word) <= _MAX_CACHED_LENGTH:
+            if len(self) >= _CACHED_WORDS:
                 self.clear()
-            self[chunk] = ids
+            self[word] = ids
         return ids
 
     def _split(self, text: str) -> list[str]:
+        """Return the words and the punctuation of a text."""
+        if text.replace("\n", " ").isprintable():
+            if self._lowers and text.isascii():
+                return _ASCII_WORD.findall(text.lower())
+        else:
+            text = text.translate(_DELETED)
         text = text.translate(self._characters)
         return (text if self._more is None or text.isascii() else _JOINT.sub(" ", text)).split()
-
-    def _pack(self, word: str) -> bytes:
-        return pack(self.pieces(word), self._width)
 
     def pieces(self, word: str) -> list[int]:
         """Return the ids of a word's pieces; one unknown id if some part matches no piece."""
@@ -309,7 +313,7 @@ class WordPieceEncoder(dict[str, bytes]):
             if at % 2:
                 yield Word(self.added[part], 0, spelled=False)
             else:
-                yield from map(self._word, self._split(_without_controls(part)))
+                yield from map(self._word, self._split(part))
 
     def _make_word(self, word: str) -> Word:
         pieces = self._match(word)
@@ -355,11 +359,6 @@ def meaningful(words: Iterable[Word], text: str, most: int | None) -> bytes:
         if sum(word.letters for word in meaningful_words) < MIN_WORD_SHARE * sum(map(str.isalpha, text[:_MAX_LETTERS])):
             return b""
     return b"".join(word.ids for word in meaningful_words)[:most]
-
-
-def _without_controls(text: str) -> str:
-    # Nearly every text is printable but for the ends of its lines; the translation takes ten times as long.
-    return text if text.replace("\n", " ").isprintable() else text.translate(_DELETED)
 
 
 def _is_letter(char: str) -> bool:

@@ -60,7 +60,6 @@ def _says_the_same(given: str) -> object:
 def _encoded(given: str) -> object:
     assert ENCODER is not None
     ENCODER.clear()
-    ENCODER._packed.cache_clear()
     return ENCODER.encode(given)
 
 

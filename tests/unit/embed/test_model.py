@@ -296,7 +296,7 @@ def test_nan_and_overflow_become_zero_vectors(value: float, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Embedder(ENGLISH)
-    monkeypatch.setattr("kernel.embed.tokenizer._CACHED_CHUNKS", 3)
+    monkeypatch.setattr("kernel.embed.tokenizer._CACHED_WORDS", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
     encoder = tokenizer.load_encoder((ENGLISH / "tokenizer.json").read_bytes(), 2)
     assert encoder is not None
