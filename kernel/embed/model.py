@@ -196,7 +196,6 @@ _DTYPES = _INTEGERS | {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 # fewer.
 _FOREIGN_SHARE = 0.1
 _SLICE_TOKENS = 512  # summed at once: bounds memory and rounding errors of a huge text; 512 is the shipped maximum
-_TEXTS_AT_ONCE = 8  # looked up together; 16 are no faster
 _MIN_PEAK = 1e-30  # below this a float32 cannot be scaled up without overflow
 _MAX_HEADER_BYTES = 1 << 20  # of a safetensors file; that of the shipped model has 80
 
@@ -371,6 +370,17 @@ def bits_of(keys: "NDArray[np.uint64]", file: Path) -> bytes:
     return raw[-size:] if is_of_keys else NO_BITS
 
 
+def _neighbours(sizes: Sequence[int], most: int) -> Iterator[slice]:
+    """Yield parts of a list, one after the other, whose sizes add up to `most` at most or that have one item."""
+    start = total = 0
+    for end, size in enumerate(sizes):
+        if end > start and total + size > most:
+            yield slice(start, end)
+            start, total = end, 0
+        total += size
+    yield slice(start, len(sizes))
+
+
 class TokenVectors:
     """The mapped matrix of token vectors, with the optional row and weight of each token."""
 
@@ -456,12 +466,12 @@ class TokenVectors:
         return weights.dot(self._matrix.take(rows, 0).astype("f4", copy=False))
 
     def _sum_some(self, batch: Sequence[bytes], totals: "Array") -> None:
-        """Write the sums of some texts into the first rows of `totals`, with one look-up of all their tokens.
+        """Write the sums of some short texts or one text into `totals`, with one look-up of all tokens.
 
         Most numpy calls let another thread take the interpreter's lock, so fewer calls change hands less often.
         """
         ids = self.ids(b"".join(batch))
-        if self._weights is not None or len(ids) > _SLICE_TOKENS:
+        if self._weights is not None or len(batch) == 1:
             for number, tokens in enumerate(batch):
                 totals[number] = self.sum(tokens)
             return
@@ -476,8 +486,8 @@ class TokenVectors:
         import numpy as np
 
         totals = np.zeros((len(batch), self._matrix.shape[1]), np.float32)
-        for start in range(0, len(batch), _TEXTS_AT_ONCE):
-            self._sum_some(batch[start : start + _TEXTS_AT_ONCE], totals[start:])
+        for part in _neighbours([len(tokens) for tokens in batch], _SLICE_TOKENS * self._id.itemsize):
+            self._sum_some(batch[part], totals[part])
         peaks = np.abs(totals).max(axis=1).astype(np.float64)
         whole = np.rint(totals * (127 / np.maximum(peaks, 1)).astype(np.float32)[:, None])
         lengths = np.sqrt(np.add.reduce(whole * whole, axis=1, dtype=np.float64))
