@@ -556,27 +556,27 @@ def _rows_upto(tx: Tx, model: int, after: int, last: int, exact: bool) -> list[R
 
 
 def _write_block(tx: Tx, model: int, after: int) -> int:
-    rows = _rows(tx, model, after, exact=False)
+    exact = _count(tx) <= EXACT_ROWS
+    rows = tx.rows("kernel.ann.block_after", after=after, model=model, exact=exact, limit=BLOCK_ROWS)
     if not rows:
         return 0
-    vectors = _rows(tx, model, after, exact=True) if _count(tx) <= EXACT_ROWS else []
-    live_rows = [row for row in rows if row.partition is not None]
-    columns = [
-        np.array(column, kind) for column, kind in zip(zip(*live_rows, strict=True), COLUMNS.values(), strict=False)
-    ]
-    ids, docs, partitions, scales = (column.tobytes() for column in columns) if live_rows else [b""] * 4
+    live_rows = [row for row in rows if row[2] is not None]
+    *columns, sketches, vectors = zip(*live_rows, strict=True) if live_rows else [()] * 6
+    ids, docs, partitions, scales = (
+        np.array(column, kind).tobytes() for column, kind in zip(columns, COLUMNS.values(), strict=True)
+    )
     tx.run(
         "kernel.ann.add_block",
-        last=rows[-1].id,
+        last=rows[-1][0],
         model=model,
         ids=ids,
         docs=docs,
         places=partitions,
         scales=scales,
-        sketches=b"".join([row.code for row in live_rows]),
-        vectors=b"".join([row.code for row in vectors if row.partition is not None]),
+        sketches=b"".join(sketches),
+        vectors=b"".join(vectors) if exact else b"",
     )
-    return rows[-1].id
+    return rows[-1][0]
 
 
 def _blocks(tx: Tx, model: int, after: int, exact: bool, limit: int) -> list[Block]:

@@ -16,6 +16,15 @@ WHERE id > :after
 ORDER BY id
 LIMIT :limit;
 
+-- name: block_after
+-- The same with the sketch, and with the vector of a store that is compared exactly.
+SELECT
+    id, doc, CASE WHEN model = :model AND scale > 0 THEN place END, scale, sketch, CASE WHEN :exact THEN vector END
+FROM doc_vector
+WHERE id > :after
+ORDER BY id
+LIMIT :limit;
+
 -- name: count_vectors
 SELECT count(*) FROM doc_vector;
 
