@@ -49,6 +49,7 @@ _COMPOUND = regex(
     r"|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9]))"
 )
 _NAME = regex(r"[^\W_]+(?:_[^\W_]+)*")
+_BLANK = regex("[ \n]")
 _BREAK = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|_")
 # Thai, Lao, Burmese and Khmer write no blanks between words.
 _UNSPACED = r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u103f\u1050-\u109d\u1780-\u17d3\ua9e0-\ua9ef\uaa60-\uaa7f"
@@ -110,6 +111,8 @@ def _completed(text: str, beside: str) -> str:
     stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
     if not beside and text.isascii():
         parts = " ".join(name_parts(text))
+        if not parts:
+            return stems
         return " ".join((*dict.fromkeys((*parts.split(), *name_parts(parts))), *([stems] if stems else ())))
     beside = f" {beside}".removesuffix(f" {stems}").strip() if stems else beside
     parts = " ".join((*name_parts(text), *name_parts(beside)))
@@ -122,9 +125,10 @@ def _completed(text: str, beside: str) -> str:
 def is_instruction(text: str) -> bool:
     """Return whether a text says how to answer or to work from now on, in English."""
     folded = text.lower()
-    windows = (
-        (max(0, at - _BEFORE_PART), at + _AFTER_PART) for part in _INSTRUCTION_PARTS for at in _places(folded, part)
-    )
+    parts = [part for part in _INSTRUCTION_PARTS if part in folded]
+    if not parts:
+        return False
+    windows = ((max(0, at - _BEFORE_PART), at + _AFTER_PART) for part in parts for at in _places(folded, part))
     matches = (_INSTRUCTION.search(folded, *window) for window in windows)
     # Once more, with the words behind the window.
     return any(match is not None and _INSTRUCTION.match(folded, match.start()) for match in matches)
@@ -137,14 +141,23 @@ def _places(text: str, part: str) -> Iterator[int]:
         at = text.find(part, at + _AFTER_PART - _INSTRUCTION_LENGTH)
 
 
-def name_parts(text: str) -> Iterator[str]:
-    """Yield the parts of names such as getUserById and utf8, in small letters, and get_user_by_id in one word."""
+def name_parts(text: str) -> Iterable[str]:
+    """Return the parts of names such as getUserById and utf8, in small letters, and get_user_by_id in one word."""
     if not _COMPOUND.search(text):
-        return
-    names = chain.from_iterable(map(_NAME.findall, distinct_words(text)))
-    for name in filter(_COMPOUND.search, dict.fromkeys(names)):
-        if len(name) <= _MAX_NAME_LENGTH and name.isascii():
-            yield from _parts(name)
+        return ()
+    words = chain.from_iterable(map(_with_names, distinct_words(text)))
+    names = filter(_COMPOUND.search, dict.fromkeys(chain.from_iterable(map(_NAME.findall, words))))
+    return chain.from_iterable(_parts(name) for name in names if len(name) <= _MAX_NAME_LENGTH and name.isascii())
+
+
+def _with_names(text: str) -> Iterator[str]:
+    """Yield the parts of a text between blanks that have a change within a name."""
+    end = 0
+    while change := _COMPOUND.search(text, end):
+        begin = max(text.rfind(" ", end, change.start()), text.rfind("\n", end, change.start()), end - 1) + 1
+        blank = _BLANK.search(text, change.end())
+        end = blank.start() if blank else len(text)
+        yield text[begin:end]
 
 
 def query_terms(text: str, tokenize: Tokenize, *, spelled_otherwise: bool = True) -> list[Term]:

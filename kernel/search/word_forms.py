@@ -82,7 +82,8 @@ class QueryForms(NamedTuple):
 
 def stems(text: str) -> list[str]:
     """Return the distinct marked stems of the words of a text without vowel points, in languages with endings."""
-    return _stems_of(_words(text))
+    words = _words(text)
+    return _stems_of(words) if words else []
 
 
 def query_forms(text: str) -> QueryForms:
