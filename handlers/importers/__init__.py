@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from handlers.importers import agent_memories, chats, cogx, letta, markdown_folders, rules
+from handlers.importers import agent_memories, chats, cogx, editor_chats, letta, markdown_folders, rules
 from handlers.importers.agent_stores import EXPORTS, GRAPHITI, LANGGRAPH
 from handlers.importers.archives import has_files, head_of, inner, is_zip, unpack_zip
 from handlers.importers.archives import unpacked as unpacked_file
@@ -42,9 +42,11 @@ _Form = tuple[Callable[[Path], bool], Open]
 """One form in which the data of a program comes: how it is known, and how it is opened."""
 
 
-def _import(kind: str, about: str, dialect: str, *forms: _Form, is_export: bool = False) -> Import:
+def _import(
+    kind: str, about: str, dialect: str, *forms: _Form, is_export: bool = False, is_apart: bool = False
+) -> Import:
     """Return an import in the first form that a source has, of sources that hold all that a program has if it
-    `is_export`.
+    `is_export`, and all of a part of it if it `is_apart`.
 
     A source that is named and has none of them takes the first form if it is a database, else the last.
     """
@@ -56,8 +58,8 @@ def _import(kind: str, about: str, dialect: str, *forms: _Form, is_export: bool 
         _, own = forms[0 if is_sqlite(source.path) else -1]
         return next((opens for is_of_form, opens in forms if is_of_form(source.path)), own)(source, stack)
 
-    steps, dry = partial(run, open_, is_export=is_export), partial(preview, open_, is_export=is_export)
-    return Import(kind, about, steps, dry, matches, dialect)
+    scope = {"is_export": is_export, "is_apart": is_apart}
+    return Import(kind, about, partial(run, open_, **scope), partial(preview, open_, **scope), matches, dialect)
 
 
 def _program(system: str, about: str, dialect: str, *members: str) -> Import:
@@ -139,6 +141,13 @@ def _has_all(names: tuple[str, ...], path: Path) -> bool:
 
 IMPORTS = (
     _import(
+        editor_chats.GEMINI,
+        "a session of Gemini CLI",
+        "sessions",
+        (editor_chats.is_gemini, editor_chats.open_gemini),
+        is_apart=True,
+    ),
+    _import(
         "claude-code",
         "the auto memory of Claude Code, its folder, or one of its sessions",
         "brain",
@@ -177,9 +186,17 @@ IMPORTS = (
         is_export=True,
     ),
     _import(
+        editor_chats.COPILOT,
+        "a chat of Copilot that VS Code exports",
+        "sessions",
+        (editor_chats.is_copilot, editor_chats.open_copilot),
+        is_apart=True,
+    ),
+    _import(
         "letta",
-        "an agent file (.af)",
+        "an agent file (.af), or a list of memory blocks",
         "paths",
+        (letta.is_of_blocks, _file(letta.read_file)),
         (_has_members("core_memory", "block_ids", "agents"), _file(letta.read_file)),
         is_export=True,
     ),

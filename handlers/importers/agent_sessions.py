@@ -30,8 +30,8 @@ from kernel.memories.json_rows import lines
 
 CLAUDE_CODE, CODEX = "claude-code", "codex"
 _ROLES, _OF_COMMAND = {"user", "assistant"}, "command"
-_OF_PROGRAM, _NOTICE_OF_PROGRAM = "a record of the program", "a notice of the program"
-_OF_HELPER = "said to or by a helper of the agent"
+_OF_PROGRAM, NOTICE_OF_PROGRAM = "a record of the program", "a notice of the program"
+OF_HELPER = "said to or by a helper of the agent"
 # The beginnings of texts that the programs themselves write in the name of the person.
 _NOTICES = (
     "<task-notification>",
@@ -196,13 +196,13 @@ def _messages(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
         if isinstance(item, LeftOut):
             yield item
             continue
-        yield from command if item.role in AGENT else [LeftOut(_NOTICE_OF_PROGRAM)] * len(command)
+        yield from command if item.role in AGENT else [LeftOut(NOTICE_OF_PROGRAM)] * len(command)
         command = [item._replace(role="user")] if item.role == _OF_COMMAND and item.text else []
         if item.role != _OF_COMMAND:
             yield item
         elif not item.text:
-            yield LeftOut(_NOTICE_OF_PROGRAM)
-    yield from [LeftOut(_NOTICE_OF_PROGRAM)] * len(command)
+            yield LeftOut(NOTICE_OF_PROGRAM)
+    yield from [LeftOut(NOTICE_OF_PROGRAM)] * len(command)
 
 
 def _rows(path: Path, session: _Session) -> Iterator[Message | LeftOut]:
@@ -236,7 +236,7 @@ def _read(row: Row) -> Message | str:
     if role == "user" and not whole and _has_image(content):
         text = parts_without_text(content)
     reason = _noise(row, role, whole, text)
-    if reason == _NOTICE_OF_PROGRAM and whole.lstrip().startswith(_COMMANDS):
+    if reason == NOTICE_OF_PROGRAM and whole.lstrip().startswith(_COMMANDS):
         return Message(_OF_COMMAND, _command(whole), "")
     return reason or (Message(role, text, "") if text else "")
 
@@ -283,14 +283,14 @@ def _noise(row: Row, role: str, whole: str, text: str) -> str:
     if role not in _ROLES:
         return _OF_PROGRAM
     if row.get("isSidechain"):
-        return _OF_HELPER
+        return OF_HELPER
     if row.get("isCompactSummary") or (role == "user" and text.startswith(_SUMMARY)):
         return "a summary of the session itself"
     is_of_others = text_of(mapping_in(row.get("origin")), "kind") not in {"", "human"}
     is_synthetic = (
         is_of_others or row.get("isApiErrorMessage") or mapping_in(row.get("message")).get("model") == "<synthetic>"
     )
-    return _NOTICE_OF_PROGRAM if row.get("isMeta") or is_synthetic or (whole and not text) else ""
+    return NOTICE_OF_PROGRAM if row.get("isMeta") or is_synthetic or (whole and not text) else ""
 
 
 def rollout_items(path: Path) -> Iterator[Item]:
@@ -346,5 +346,5 @@ def _is_not_said(record: Row, message: Message, head: Row) -> str:
     if kind not in {"message", *_EVENTS} or message.role not in _ROLES:
         return TOOL if kind.endswith(_CALLS) else _OF_PROGRAM
     if text_of(head, "thread_source") == "subagent" or "subagent" in mapping_in(head.get("source")):
-        return _OF_HELPER
-    return "" if message.text else _NOTICE_OF_PROGRAM
+        return OF_HELPER
+    return "" if message.text else NOTICE_OF_PROGRAM

@@ -7,6 +7,8 @@ import msgspec
 from handlers.importers import cogx
 from handlers.importers.programs import Export, unless_deleted
 from handlers.importers.records import (
+    CREATED,
+    UPDATED_AT,
     Item,
     LeftOut,
     Values,
@@ -24,10 +26,7 @@ from kernel.memories.json_rows import Element
 
 LANGGRAPH, GRAPHITI = "langgraph", "graphiti"
 _TEXTS = ("content", "memory", "text", "data")
-_ITEM = (
-    *("namespace", "prefix", "key", "value", "created_at", "createdAt", "timestamp"),
-    *("updated_at", "updatedAt"),
-)
+_ITEM = ("namespace", "prefix", "key", "value", *CREATED, *UPDATED_AT)
 _TIMES = ("created_at", "updated_at")
 _FACT = ("uuid", "fact", "name", "source_node_uuid", "target_node_uuid", "valid_at", "invalid_at", "expired_at")
 _NODE = ("uuid", "name", "labels", "summary", "attributes")
@@ -55,8 +54,8 @@ def _stored(element: Element, name: str) -> Iterator[Item]:
         "external_id": "/".join(map(_escaped, (*labels, str(row["key"])))),
         "content": text_of(values, member) if member else "\n".join(_lines(values)),
         "metadata": {**other_members(row, *_ITEM), **more, **filled({"namespace": "/".join(labels)})},
-        "created_at": time_in(row, "created_at", "createdAt", "timestamp"),
-        "updated_at": time_in(row, "updated_at", "updatedAt"),
+        "created_at": time_in(row, *CREATED),
+        "updated_at": time_in(row, *UPDATED_AT),
     }
     category = clean_line(text_of(value, "kind") if inner else "", 100)
     yield unless_deleted(row, cogx.base(translated, LANGGRAPH, "item", name)._replace(category=category))

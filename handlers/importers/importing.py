@@ -68,13 +68,14 @@ class _Tally(NamedTuple):
     programs: dict[tuple[str, str], bool]
 
 
-def run(open_: Open, source: Source, *, is_export: bool = False) -> Steps[Imported]:
-    """Run an import; of a folder of files, and of a source that `is_export`, which holds all that its program has,
-    memories that earlier ones brought and it does not hold are archived.
+def run(open_: Open, source: Source, *, is_export: bool = False, is_apart: bool = False) -> Steps[Imported]:
+    """Run an import; of a folder of files, and of a source that `is_export`, which holds all that its program has, or
+    `is_apart`, such as a session, memories that earlier ones brought and it does not hold are archived.
     """
     path = source.packed or source.path
     whole = Snapshot(str(path.resolve()), source.into, Digests(), is_apart=not is_export)
-    snapshot = whole if is_export or source.packed or source.path.is_dir() or is_zip(source.path) else None
+    is_whole = is_export or is_apart or source.packed or source.path.is_dir() or is_zip(source.path)
+    snapshot = whole if is_whole else None
     with ExitStack() as stack:
         read = partial(_guarded, source, open_(source, stack), snapshot)
         total = _count(source, read)
@@ -104,11 +105,11 @@ def _absent(tx: Tx, source: Source, snapshot: Snapshot, tally: _Tally) -> list[I
     for (dialect, program), is_shared in tally.programs.items():
         find = source.find_absent.get(dialect)
         for row in find(tx, snapshot._replace(is_shared=is_shared), program) if find else ():
-            if row.is_moved or (row.is_own and is_shared and not tally.remarks.damaged):
+            if row.is_own and (is_shared or row.is_certain) and not tally.remarks.damaged:
                 details = {"id": row.id}
                 gone.append(Record(dialect, GONE, row.id, "", place=source.into, title=row.title, details=details))
             else:
-                why = _OF_ANOTHER if not row.is_own else _OF_DAMAGED if is_shared else _OF_OTHERS
+                why = _OF_ANOTHER if not row.is_own else _OF_DAMAGED if tally.remarks.damaged else _OF_OTHERS
                 tally.remarks.add(LeftOut(why, row.title), _NOT_HERE)
     return gone
 
@@ -119,9 +120,9 @@ def _prepare(batches: Iterator[list[Item]], waiting: list[list[Item]]) -> Sequen
     return [item.text for batch in waiting for item in batch if isinstance(item, Record) and item.kind == "memory"]
 
 
-def preview(open_: Open, tx: Tx, source: Source, *, is_export: bool = False) -> Imported:
+def preview(open_: Open, tx: Tx, source: Source, *, is_export: bool = False, is_apart: bool = False) -> Imported:
     """Return the result that the import would have now; a transaction that only reads writes nothing."""
-    return run_steps(tx, run(open_, source, is_export=is_export))
+    return run_steps(tx, run(open_, source, is_export=is_export, is_apart=is_apart))
 
 
 def _guarded(source: Source, read: Read, snapshot: Snapshot | None) -> Iterator[Item]:

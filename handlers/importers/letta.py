@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from handlers.importers.archives import unknown_member
+from handlers.importers.archives import head_of, unknown_member
 from handlers.importers.records import (
     EMPTY,
     Item,
@@ -32,12 +32,21 @@ _MEMBERS = {"agents", "blocks", "core_memory", "messages", *_PASSAGES}
 _OF_AGENT = ("id", "name", "block_ids", "messages", "in_context_message_ids", "created_at", "updated_at")
 _OF_PASSAGE = ("id", "text", "content", "tags", "created_at", "metadata")
 _NAMELESS = "agent"
+_HEAD_BYTES = 1 << 16
 _SAID = {"user", "assistant"}
 _EVENTS = ("heartbeat", "login", "system_alert")  # which the server writes in the name of the person
 _THOUGHT, _CALL = "a thought", "a call of a tool"
 _PRIORITY = 5
 _OF_FILE = regex(r"[a-z]+-\d{1,9}", 0)  # an id that counts within its file, and is another memory in another file
 _WORD = regex(r"[\w-]+", 0)  # the parts of a label that a path keeps
+
+
+def is_of_blocks(path: Path) -> bool:
+    """Return whether a file is a list of memory blocks, by the first of them."""
+    if b'"label"' not in head_of(path, _HEAD_BYTES):
+        return False
+    first = next(_elements(path), None)
+    return isinstance(first, Element) and _is_block(first)
 
 
 def read_file(path: Path) -> Iterator[Item]:
@@ -55,10 +64,14 @@ def read_file(path: Path) -> Iterator[Item]:
     for element in _elements(path):
         if isinstance(element, LeftOut):
             yield element
-        elif element.member in {"blocks", "core_memory"}:
+        elif element.member in {"blocks", "core_memory"} or _is_block(element):
             yield _block(element.row, owners.get(text_of(element.row, "id"), single), path.name, counts)
         else:
             yield from _others(element, talk, path.name)
+
+
+def _is_block(element: Element) -> bool:
+    return not element.member and bool(text_of(element.row, "label")) and isinstance(element.row.get("value"), str)
 
 
 class _Talk(Struct):

@@ -14,7 +14,9 @@ from handlers.importers.archives import Part, head_of, parts_of, rows_of, unknow
 from handlers.importers.chats import texts_in_parts
 from handlers.importers.importing import Read
 from handlers.importers.records import (
+    CREATED,
     MAX_TEXT,
+    UPDATED_AT,
     Item,
     LeftOut,
     Values,
@@ -398,12 +400,11 @@ def _service_key(digest: str) -> str:
 
 _LISTS = ("results", "memories", "items")
 _MEM0_TEXTS = ("memory", "text", "data", "content")
-_MEM0_CREATED, _MEM0_UPDATED = ("created_at", "createdAt", "timestamp"), ("updated_at", "updatedAt")
 _MEM0_PLACED = (
     *(
         *_MEM0_TEXTS,
-        *_MEM0_CREATED,
-        *_MEM0_UPDATED,
+        *CREATED,
+        *UPDATED_AT,
         "id",
         "_id",
         "hash",
@@ -468,8 +469,8 @@ def _mem0_memory(row: Values, name: str) -> Record:
         text,
         category=clean_line(str(metadata.get("category") or text_of(row, "category", "type")), 100),
         tags=tags_of(row.get("categories"), row.get("tags")),
-        created_at=time_in(row, *_MEM0_CREATED),
-        updated_at=time_in(row, *_MEM0_UPDATED),
+        created_at=time_in(row, *CREATED),
+        updated_at=time_in(row, *UPDATED_AT),
         origin=filled({"system": MEM0, "id": id_of(row, "id", "_id"), "hash": text_of(row, "hash"), "file": name}),
         details={
             "metadata": metadata,

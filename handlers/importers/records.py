@@ -25,10 +25,9 @@ _DIGITS = regex(r"\d{9,19}(?:\.\d+)?", 0)
 _LEAST_VECTOR = 16  # numbers of a list
 _SET_ASIDE = {"archived", "paused", "inactive", "expired", "disabled", "superseded", "obsolete"}
 _NO = {"", "0", "false", "no", "n", "f", "null", "none"}
-_TIMES = {
-    *("created_at", "createdAt", "timestamp", "updated_at", "updatedAt", "created_at_iso", "updated_at_iso"),
-    *("created_at_epoch", "expiration_date"),
-}
+CREATED = ("created_at", "createdAt", "timestamp", "created", "created_timestamp", "created_time", "creation_date")
+UPDATED_AT = ("updated_at", "updatedAt", "updated_timestamp", "modified_at", "last_updated", "lastUpdated")
+_TIMES = {*CREATED, *UPDATED_AT, "created_at_iso", "updated_at_iso", "created_at_epoch", "expiration_date"}
 
 Values = Mapping[str, Any]
 

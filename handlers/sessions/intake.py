@@ -46,6 +46,7 @@ class _Imported(NamedTuple):
     session: str
     hash: str
     summary: str
+    created_at: str
     origin: str
 
 
@@ -63,7 +64,8 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
         if record.snapshot is not None:
             origin = _origin(record)
             is_anywhere = "has_no_session" in record.details  # its id is unique among all sessions
-            record.snapshot.seen.add(*_marks(session, digest, origin), *[hash(origin)] * is_anywhere)
+            marks = [hash((session, digest)), *[hash((session, _time(record), origin))] * bool(origin)]
+            record.snapshot.seen.add(hash((session, record.origin.get("id"))), *marks, *[hash(origin)] * is_anywhere)
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -133,30 +135,29 @@ def _origin(record: Record) -> str:
     return json_text(_origin_fields(record.origin)) if record.details.get("has_own_id") else ""
 
 
-def _marks(session: str, digest: str, origin: str) -> list[int]:
-    return [hash((session, digest)), *([hash((session, origin))] if origin else [])]
-
-
 def find_absent(tx: Tx, snapshot: Snapshot, program: str) -> list[Absent]:
     """Return the memories of a program that an export does not hold."""
-    moved: list[Absent] = []
-    return [*absent_of(tx, memories.SPACE, snapshot, _imported(tx, snapshot, program, moved)), *moved]
+    certain: list[Absent] = []
+    return [*absent_of(tx, memories.SPACE, snapshot, _imported(tx, snapshot, program, certain)), *certain]
 
 
-def _imported(tx: Tx, snapshot: Snapshot, program: str, moved: list[Absent]) -> Iterator[tuple[str, str, bool]]:
-    """Yield the number and summary of each memory of a program, and whether an export holds it; those are `moved` that
-    it holds in another session.
+def _imported(tx: Tx, snapshot: Snapshot, program: str, certain: list[Absent]) -> Iterator[tuple[str, str, bool]]:
+    """Yield the number and summary of each memory of a program, and whether an export holds it.
+
+    Those are `certain` that it holds in another session, and that it does not hold of a session that is apart.
     """
     part = f'"from":{json_text({"system": program}).removesuffix("}")}'
     for row in tx.each("sessions.intake.imported", _Imported, part=part):
         is_there = row.session == snapshot.into if snapshot.into else row.session.startswith(f"{program}:")
         if is_there:
-            origin = json_text(_origin_fields(stored_object(row.origin)))
-            marks = [*_marks(row.session, row.hash, origin), hash(row.id)]
-            is_seen = any(mark in snapshot.seen for mark in marks)
-            if not is_seen and hash(origin) in snapshot.seen:
-                moved.append(Absent(str(row.id), row.summary, True, is_moved=True))
-            else:
+            fields = _origin_fields(stored_object(row.origin))
+            origin = json_text(fields)
+            marks = ((row.session, row.hash), *((row.session, at, origin) for at in (row.created_at, "")), row.id)
+            is_seen = any(hash(mark) in snapshot.seen for mark in marks)
+            is_of_session = snapshot.is_apart and hash((row.session, fields.get("id"))) in snapshot.seen
+            if not is_seen and (is_of_session or hash(origin) in snapshot.seen):
+                certain.append(Absent(str(row.id), row.summary, True, is_certain=True))
+            elif not snapshot.is_apart:
                 yield str(row.id), row.summary, is_seen
 
 

@@ -123,7 +123,9 @@ def _report(
 
 def _told(touched: int, counts: Mapping[str, int]) -> str:
     others = {verb: counts.get(verb, 0) for verb in ("updated", "archived")}
-    groups = {"imported": max(0, touched - sum(others.values())), **others}
+    new = sum(count for kind, count in counts.items() if kind not in {*others, "already there", "repeated", _LEFT_OUT})
+    imported = touched - sum(others.values())
+    groups = {"imported": min(new, imported) if any(others.values()) else imported, **others}
     return ", ".join(f"{verb} {count_of_memories(count)}" for verb, count in groups.items() if count)
 
 

@@ -184,14 +184,14 @@ class Snapshot(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """A memory that an earlier export brought and this one does not hold, or holds elsewhere if it `is_moved`; `is_own`
-    if that had the same path.
+    """A memory that an earlier export brought and this one does not hold; `is_own` if that had the same path. It
+    `is_certain` that this one is of the same origin, if it holds the memory elsewhere, or others of its session.
     """
 
     id: str
     title: str
     is_own: bool
-    is_moved: bool = False
+    is_certain: bool = False
 
 
 FindAbsent = Callable[[Tx, Snapshot, str], Sequence[Absent]]

@@ -13,7 +13,7 @@ WHERE
 
 -- name: imported
 -- The memories of which the metadata hold this part, which names a program.
-SELECT id, session_id, hash, summary, CAST(metadata ->> 'from' AS TEXT)
+SELECT id, session_id, hash, summary, created_at, CAST(metadata ->> 'from' AS TEXT)
 FROM sessions_memory
 WHERE instr(metadata, :part) > 0
 ORDER BY id;

@@ -285,6 +285,70 @@ ROLLOUT = "\n".join(
         _said("assistant", {"type": "output_text", "text": "A red bicycle."}),
     ]
 )
+TALK: list[dict[str, Any]] = [
+    {"id": "m1", "type": "info", "content": "Update available.", "timestamp": "2026-05-01T08:00:00Z"},
+    {
+        "id": "m2",
+        "type": "user",
+        "timestamp": "2026-05-01T08:00:01Z",
+        "content": [{"text": "Which port? @a.md"}, {"text": "The file."}],
+        "displayContent": "Which port? @a.md",
+    },
+    {
+        "id": "m3",
+        "type": "gemini",
+        "content": "80.",
+        "timestamp": "2026-05-01T08:00:02Z",
+        "model": "m",
+        "thoughts": [{"subject": "Ports"}],
+        "toolCalls": [{"id": "t", "name": "read_file"}],
+        "tokens": {"input": 1},
+    },
+    {"id": "m4", "type": "user", "content": [{"inlineData": {"data": "x"}}], "timestamp": "2026-05-01T08:00:03Z"},
+    {"id": "m5", "type": "gemini", "content": "A lamp.", "timestamp": "2026-05-01T08:00:04Z"},
+]
+GEMINI = {"sessionId": "s1", "projectHash": "h", "startTime": "2026-05-01T08:00:00Z", "messages": TALK}
+GEMINI_LINES: list[dict[str, Any]] = [
+    {"sessionId": "s1", "projectHash": "h", "startTime": "2026-05-01T08:00:00Z", "kind": "main"},
+    *TALK[:2],
+    {**TALK[2], "content": "", "toolCalls": []},
+    TALK[2],
+    {"$set": {"summary": "Ports"}},
+    {"id": "w1", "type": "user", "content": "Wrong?", "timestamp": "2026-05-01T08:00:02Z"},
+    {"id": "w2", "type": "gemini", "content": "So wrong.", "timestamp": "2026-05-01T08:00:02Z"},
+    {"$rewindTo": "w1"},
+    {"$set": {"messages": [{"id": "z", "type": "user", "content": "<state_snapshot>Ports."}, TALK[1]]}},
+    {"$set": {"lastUpdated": "2026-05-01T09:00:00Z"}},
+    *TALK[3:],
+    {"$set": {"messages": [{"id": "y", "type": "user", "content": [{"functionResponse": {"id": "t"}}]}]}},
+    {"id": "m6", "type": "error", "content": "The quota is used up."},
+]
+COPILOT = {
+    "responderUsername": "GitHub Copilot",
+    "initialLocation": "panel",
+    "requests": [
+        {
+            "requestId": "r1",
+            "message": {"text": "Which port?", "parts": []},
+            "timestamp": 1_780_000_000_000,
+            "response": [
+                {"kind": "toolInvocationSerialized", "toolId": "read"},
+                {"value": "It is in "},
+                {"kind": "inlineReference", "inlineReference": {"path": "/src/app.ts", "scheme": "file"}},
+                {"value": ": 80."},
+                {"kind": "thinking", "value": "Ports."},
+            ],
+        },
+        {"requestId": "r2", "message": "And the host?", "timestamp": 1_780_000_001_000, "response": None},
+        {
+            "requestId": "r3",
+            "message": {"text": ""},
+            "timestamp": 1_780_000_002_000,
+            "response": [{"kind": "markdownContent", "content": {"value": "A lamp."}}],
+        },
+        {"requestId": "r4", "isSystemInitiated": True, "message": {"text": "Go on."}},
+    ],
+}
 ITEMS = [
     {"namespace": ["memories", "ada"], "key": f"k{number}", "value": value, "created_at": "2026-03-01T10:00:00+00:00"}
     for number, value in enumerate(
@@ -425,6 +489,26 @@ SOURCES: Mapping[str, Given] = {
         "codex",
         {"memories": 2, "already there": 0, "left out": 6},
     ),
+    "gemini-cli": Given(
+        json_file("session-2026-05-01T08-00-a1.json", GEMINI),
+        "gemini-cli",
+        {"memories": 2, "already there": 0, "left out": 3},
+    ),
+    "gemini-cli lines": Given(
+        lambda folder: (
+            text_files("s", {"session-a1.jsonl": "\n".join(map(json.dumps, GEMINI_LINES))})(folder) / "session-a1.jsonl"
+        ),
+        "gemini-cli",
+        {"memories": 2, "already there": 0, "left out": 7},
+    ),
+    "copilot-chat": Given(
+        json_file("chat.json", COPILOT), "copilot-chat", {"memories": 3, "already there": 0, "left out": 3}
+    ),
+    "letta blocks": Given(
+        json_file("blocks.json", [{"label": "human", "value": "Ada.", "limit": 5000}, {"label": "style", "value": ""}]),
+        "letta",
+        {"memory blocks": 1, "already there": 0, "left out": 1},
+    ),
     "langgraph": Given(json_file("store.json", ITEMS), "langgraph", {"memories": 3, **ZERO}),
     "langgraph by namespaces": Given(
         json_file("store.json", {"default": [{**ITEMS[0], "namespace": "default"}], "web": ITEMS[1:], "old": []}),
@@ -479,6 +563,14 @@ ROWS = {
         {"namespace": ["n"], "key": f"k{number}", "value": {"content": f"Fact {number}."}} for number in range(3)
     ],
     "graphiti": [{"uuid": f"e{number}", "fact": f"Fact {number}."} for number in range(3)],
+    "gemini-cli": [
+        {"id": f"m{number}", "type": "user", "content": f"Question {number}?", "timestamp": f"2026-05-0{number + 1}"}
+        for number in range(3)
+    ],
+    "copilot-chat": [
+        {"requestId": f"r{number}", "message": {"text": f"Question {number}?"}, "timestamp": 1_780_000_000_000 + number}
+        for number in range(3)
+    ],
 }
 COGX_ROWS = [{"kind": "memory", "external_id": f"m{number}", "content": f"Fact {number}."} for number in range(3)]
 MEMBERS = {
@@ -486,6 +578,12 @@ MEMBERS = {
     "engram": "observations",
     "mcp-memory-service": "memories",
     "letta": "passages",
+    "gemini-cli": "messages",
+    "copilot-chat": "requests",
+}
+HEADS: Mapping[str, Mapping[str, str]] = {
+    "gemini-cli": {"sessionId": "s", "projectHash": "h"},
+    "copilot-chat": {"sessionId": "s", "responderUsername": "GitHub Copilot"},
 }
 
 
@@ -493,4 +591,4 @@ def written(kind: str, rows: list[Any]) -> str:
     """Return an export of a kind with these rows."""
     if kind == "cogx":
         return "\n".join(map(json.dumps, rows))
-    return json.dumps({MEMBERS[kind]: rows} if kind in MEMBERS else rows)
+    return json.dumps({**HEADS.get(kind, {}), MEMBERS[kind]: rows} if kind in MEMBERS else rows)

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kernel.core.errors import Fault
 from tests.imports.harness import Shell, contents
-from tests.imports.sources import json_file
+from tests.imports.sources import HEADS, json_file
 
+GONE = ": gone at the source"
 TAKEN_BACK = "of a branch that was given up"
 
 
@@ -216,7 +218,42 @@ def chat_of_claude(texts: Sequence[str], folder: Path) -> Path:
     return json_file("conversations.json", [row])(folder)
 
 
-@pytest.mark.parametrize("make", [session_of_claude_code, session_of_codex, chat_of_chatgpt, chat_of_claude])
+def session_of_gemini(texts: Sequence[str], folder: Path) -> Path:
+    """A session in one document, of which a rewind leaves nothing."""
+    row = {**HEADS["gemini-cli"], "messages": gemini_messages(texts)[-2:]}
+    return json_file("session-s1.json", row)(folder)
+
+
+def gemini_messages(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"id": f"{role}{at}", "type": role, "content": words, "timestamp": f"2026-05-01T08:0{at}:00Z"}
+        for at, text in enumerate(texts)
+        for role, words in (("user", text), ("gemini", f"{text} Yes."))
+    ]
+
+
+def lines_of_gemini(texts: Sequence[str], folder: Path) -> Path:
+    lines: list[Any] = [HEADS["gemini-cli"]]
+    for row in gemini_messages(texts):
+        lines += [{"$rewindTo": "unknown"}, row] if row["type"] == "user" else [row]
+    (folder / "session-s1.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return folder / "session-s1.jsonl"
+
+
+def chat_of_copilot(texts: Sequence[str], folder: Path) -> Path:
+    at = len(texts)
+    answer = [{"value": f"{texts[-1]} "}, {"value": "Yes."}]
+    request = {"requestId": f"r{at}", "message": {"text": texts[-1]}, "timestamp": 1_780_000_000_000 + at}
+    return json_file("chat.json", {**HEADS["copilot-chat"], "requests": [{**request, "response": answer}]})(folder)
+
+
+MAKES = [
+    *(session_of_claude_code, session_of_codex, chat_of_chatgpt, chat_of_claude),
+    *(session_of_gemini, lines_of_gemini, chat_of_copilot),
+]
+
+
+@pytest.mark.parametrize("make", MAKES)
 def test_an_exchange_that_was_taken_back_after_its_import_goes_out_of_force(
     make: Callable[[Sequence[str], Path], Path], shell: Shell, tmp_path: Path
 ) -> None:
@@ -229,11 +266,26 @@ def test_an_exchange_that_was_taken_back_after_its_import_goes_out_of_force(
     done = shell.bring(source)
     assert dry == {**done, "dry_run": True}
     assert (done["counts"]["memories"], done["counts"]["archived"]) == (1, 1)
-    title = "Tea" if source.stem == "conversations" else "Tea?"
-    assert f"archived: 1 {title}: gone at the source" in done["remarks"]
+    titles = {"Tea", "Tea?", "Question: Tea?"}
+    assert titles & {remark.removeprefix("archived: 1 ").removesuffix(GONE) for remark in done["remarks"]}
     assert contents(shell) == [exchange("Tea? Hot?")]
     again = shell.bring(source)["counts"]
-    assert {name for name, count in again.items() if count} == {"already there", "left out"}
+    assert {"already there"} <= {name for name, count in again.items() if count} <= {"already there", "left out"}
     shell.run("undo", str(shell.audit()[0]["id"]))
     assert contents(shell) == [exchange("Tea?")]
     shell.run("check")
+
+
+def test_the_log_of_a_chat_in_vs_code_is_refused_with_the_way_out(shell: Shell, tmp_path: Path) -> None:
+    row = {"kind": 0, "v": {"responderUsername": "GitHub Copilot", "requests": []}}
+    (tmp_path / "s.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(Fault, match=r"line 1: is a log of changes: write the chat to a file by `Chat: Export Chat"):
+        shell.bring(tmp_path / "s.jsonl")
+
+
+def test_what_an_import_has_done_is_told_by_memories(shell: Shell, tmp_path: Path) -> None:
+    for texts, told in ((["Tea?"], "imported 1 memory"), (["Tea?", "Hot?"], "imported 1 memory, archived 1 memory")):
+        assert f"{told}; `quipu undo" in shell.run("import", str(session_of_codex(texts, tmp_path)))
+    for content, told in (("It is 80.", "imported 1 memory"), ("It is 81.", "updated 1 memory")):
+        source = json_file("a.json", {"observations": [{"sync_id": "o", "content": content}]})(tmp_path)
+        assert f"{told}; `quipu undo" in shell.run("import", str(source)).splitlines()[-1][: len(told) + 13]

@@ -13,7 +13,12 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
+from kernel.cli import commands
+from kernel.cli.import_command import kinds
+from kernel.cli.main import parser
+from kernel.core.config import from_mapping
 from kernel.core.errors import Fault
+from kernel.server import app
 from tests.imports.damage import ODD, bad_rows, mangled
 from tests.imports.harness import Shell
 from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, text_files, written
@@ -127,8 +132,19 @@ def memory_export(folder: Path, ending: str) -> Subject:
 
 
 def of_program(name: str, folder: Path) -> Subject:
+    """A source of which the largest file is damaged."""
     path = SOURCES[name].make(folder)
-    return Subject(SOURCES[name].kind, path, path)
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return Subject(SOURCES[name].kind, path, max(files, key=lambda file: file.stat().st_size))
+
+
+def everything(folder: Path) -> Subject:
+    config = from_mapping({"QUIPU_DATA": str(folder / "theirs")})
+    app.open_kernel(config).store.close()
+    path = folder / "everything.jsonl"
+    for line in (("import", str(whole_rows("graph lines", folder).path)), ("export", "jsonl", str(path))):
+        assert commands.run(parser().parse_args(line), config) == 0
+    return Subject("jsonl", path, path)
 
 
 def rows_of(name: str) -> list[Any]:
@@ -147,14 +163,11 @@ ORIGINALS: dict[str, Callable[[Path], Subject]] = {
     "agent-memory": agent_memory,
     "project-brain": project_brain,
 }
-BINARIES = [
-    *("claude", "chatgpt", "cogx", "claude-mem", "mcp-memory-service", "mem0 history", "engram", "notion"),
-    *("claude-code session", "codex session"),
-]
 SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     **{f"{name} rows": (lambda folder, name=name: whole_rows(name, folder)) for name in ROWED},
     **{f"{name} page": (lambda folder, name=name: page_file(name, folder)) for name in FOLDERS},
-    **{f"{name} file": (lambda folder, name=name: of_program(name, folder)) for name in BINARIES},
+    **{f"{name} file": (lambda folder, name=name: of_program(name, folder)) for name in SOURCES},
+    "everything": everything,
     **{f"memory-export {end}": (lambda folder, end=end: memory_export(folder, end)) for end in ("json", "yaml")},
     **ORIGINALS,
 }
@@ -184,6 +197,15 @@ def added(done: Mapping[str, Any] | None) -> dict[str, int]:
         for name, count in counts.items()
         if count and name not in {"already there", "left out", "repeated", "skipped"}
     }
+
+
+def test_every_import_is_damaged(tmp_path: Path) -> None:
+    damaged_kinds = set[str]()
+    for number, make in enumerate(SUBJECTS.values()):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        damaged_kinds.add(make(folder).kind)
+    assert damaged_kinds == set(kinds())
 
 
 @pytest.mark.parametrize("name", ROWED)
