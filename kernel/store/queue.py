@@ -63,6 +63,7 @@ class Job:
     __slots__ = (
         "answer",
         "audited",
+        "caller",
         "cancelled",
         "context",
         "deliver",
@@ -84,6 +85,7 @@ class Job:
     ) -> None:
         self.work = work
         self.context = context
+        self.caller = key_of(context)
         self.deliver = deliver
         self.loop = loop
         self.queued = 0.0
@@ -166,9 +168,9 @@ class CallQueue:
         """Queues a job; raises Fault("busy") if the queue has stopped, or for work that is not waited for."""
         job.queued = time.monotonic()
         with self._pool.lock:
-            line = self._lines.get(_caller(job), ())
-            oldest = next(iter(line), job)
-            if self._stopped or (job.deliver is discard and job.queued - oldest.queued > self._max_wait):
+            line = self._lines.get(job.caller, ())
+            is_late = job.deliver is discard and line and job.queued - line[0].queued > self._max_wait
+            if self._stopped or is_late:
                 raise _busy()
             # A caller of whom nothing waits goes on, whatever others have sent.
             if job.size and line and self._pool.bytes + job.size > self._pool.most_bytes:
@@ -241,7 +243,7 @@ class CallQueue:
                 callers.append(caller)
         if jobs:
             self._groups += 1
-            first = _caller(jobs[0])
+            first = jobs[0].caller
             self._running[first] += 1
             self._turn = max(self._turn, self._had[first])
         self._announce()
@@ -266,7 +268,7 @@ class CallQueue:
             self._charge(jobs, seconds)
             self._pool.bytes -= sum([job.size for job in jobs])
             self._groups -= 1
-            caller = _caller(jobs[0])
+            caller = jobs[0].caller
             self._running[caller] -= 1
             if not self._running[caller]:
                 del self._running[caller]
@@ -285,7 +287,7 @@ class CallQueue:
         """Counts the time of a group for its callers, by the bytes of their calls."""
         sizes: Counter[str] = Counter()
         for job in jobs:
-            sizes[_caller(job)] += job.size + _CALL_BYTES
+            sizes[job.caller] += job.size + _CALL_BYTES
         each = 1000 * seconds / sizes.total()
         for caller, size in sizes.items():
             # Another thread may have forgotten the time of a caller of whom nothing waits any more.
@@ -294,7 +296,7 @@ class CallQueue:
             self._had = {caller: had for caller, had in self._had.items() if had > self._turn or caller in self._lines}
 
     def _append(self, job: Job) -> None:
-        caller = _caller(job)
+        caller = job.caller
         if caller not in self._lines:
             self._lines[caller] = deque()
             self._had[caller] = max(self._turn, self._had.get(caller, 0))
@@ -474,10 +476,6 @@ class Callers:
 def key_of(context: CallContext) -> str:
     """Return the key of a caller; behind it clients give themselves any name."""
     return context.actor.partition("/")[0]
-
-
-def _caller(job: Job) -> str:
-    return key_of(job.context)
 
 
 def _busy() -> Fault:
