@@ -280,6 +280,8 @@ def _near(tx: Tx, path: str, content: str, *, is_new: bool = True) -> _Near:
 
 def _contradicted(content: str, near: _Near) -> list[str] | UnsetType:
     """Return the paths of memories that seem to say something else about the same thing."""
+    if not near:
+        return UNSET
     contradicted = [path for path, texts in near if any(index.seems_to_contradict(content, text) for text in texts())]
     return contradicted[:_MOST_CONTRADICTED] or UNSET
 

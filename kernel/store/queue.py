@@ -258,7 +258,8 @@ class CallQueue:
             late.append(job)
         elif not job.cancelled or job.earlier is not None:
             jobs.append(job)
-            end_stage([job], "queue")
+            if job.stages is not None:
+                job.stages.end("queue")
             return
         self._pool.bytes -= job.size
 
@@ -429,16 +430,16 @@ class ThreadPool:
 
         Without a turn that may begin now, returns None and the seconds to the end of the head start.
         """
+        now, spent = time.monotonic(), time.thread_time()
         if last is not None:
             del self._begun[threading.get_ident()]
-            last.queue.end(last.jobs, time.thread_time() - last.began)
-        now = time.monotonic()
+            last.queue.end(last.jobs, spent - last.began)
         delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
         turn: _Turn | None = None
         if self._ready and delay <= 0:
             self._begun[threading.get_ident()] = now
             queue = self._ready.popleft()
-            turn = _Turn(queue, *queue.begin(), time.thread_time())
+            turn = _Turn(queue, *queue.begin(), spent)
         if turn is not None:
             self.wake()
         return turn, delay

@@ -10,7 +10,7 @@ FROM sqlite_sequence;
 -- name: by_keys
 -- The documents of the given (space, key) pairs.
 SELECT d.id, d.space, d.key, d.created_at, d.updated_at
-FROM json_each(:keys) AS k
+FROM jsonb_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
 -- name: in_partitions
