@@ -142,20 +142,20 @@ def _has_all(names: tuple[str, ...], path: Path) -> bool:
 IMPORTS = (
     _import(
         editor_chats.GEMINI,
-        "a session of Gemini CLI",
+        "a session of Gemini CLI, or a folder of sessions",
         "sessions",
         (editor_chats.is_gemini, editor_chats.open_gemini),
         is_apart=True,
     ),
     _import(
         "claude-code",
-        "the auto memory of Claude Code, its folder, or one of its sessions",
+        "the auto memory of Claude Code, its folder, a session, or a folder of sessions",
         "brain",
         (agent_memories.is_claude_code, agent_memories.open_claude_code),
     ),
     _import(
         "codex",
-        "the folder with the memories of Codex, or one of its sessions",
+        "the folder with the memories of Codex, a session, or a folder of sessions",
         "brain",
         (agent_memories.is_codex, agent_memories.open_codex),
     ),

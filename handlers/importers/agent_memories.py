@@ -1,6 +1,6 @@
 """The memories that agents keep in files of their own: the auto memory of Claude Code, and the memories of Codex."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from handlers.importers.agent_sessions import CLAUDE_CODE, CODEX, is_rollout, is
 from handlers.importers.importing import Read
 from handlers.importers.markdown_folders import Vault, note_items, pages
 from handlers.importers.note_names import names_of
-from handlers.importers.records import Item, LeftOut, damaged
+from handlers.importers.records import Item, LeftOut, damaged, left_out
 from handlers.importers.text_files import TextFile, files_below, names_below, read_or_name, root_of
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Source
@@ -18,24 +18,37 @@ from kernel.memories.import_records import Source
 _INDEX = "MEMORY.md"
 _MEMORY_FOLDER, _PROJECTS = "memory", "projects"
 _SUMMARIES = "rollout_summaries"
+_OF_DAYS = ("", "*/", "*/*/", "*/*/*/")  # the folders of years, months and days
 _USER_PRIORITY = 50
 _DERIVED = "derived from other files"
 _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items with a link
 
 
 def is_claude_code(path: Path) -> bool:
-    """Return whether a path is the auto memory of a project, the folder of a user, or a session."""
-    if path.is_file():
-        return is_session(path)
+    """Return whether a path is the auto memory of a project, the folder of a user, a session, or a folder of them."""
+    return is_session(path) if path.is_file() else _has_memories(path) or _has_sessions(path)
+
+
+def _has_sessions(path: Path) -> bool:
+    """Return whether a folder is that of the sessions of a project, or of all projects."""
+    sessions = path.glob("*/*.jsonl" if path.name == _PROJECTS else "*.jsonl")
+    return any(map(is_session, sessions)) and not any(path.glob("*.md"))
+
+
+def _has_memories(path: Path) -> bool:
     in_project = path.name == _MEMORY_FOLDER and (path / _INDEX).is_file()
     return in_project or (path / _MEMORY_FOLDER / _INDEX).is_file() or any(path.glob(f"{_PROJECTS}/*/{_MEMORY_FOLDER}"))
 
 
 def is_codex(path: Path) -> bool:
-    """Return whether a path is the folder with the memories, or a session."""
+    """Return whether a path is the folder with the memories, a session, or a folder of sessions."""
     if path.is_file():
         return is_rollout(path)
-    return (path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file()
+    return (path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file() or _has_rollouts(path)
+
+
+def _has_rollouts(path: Path) -> bool:
+    return any(True for place in _OF_DAYS for _ in path.glob(f"{place}rollout-*.jsonl"))
 
 
 def open_claude_code(source: Source, _stack: ExitStack) -> Read:
@@ -44,6 +57,8 @@ def open_claude_code(source: Source, _stack: ExitStack) -> Read:
         return open_session(source.path)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
+    if not _has_memories(source.path) and _has_sessions(source.path):
+        return partial(_sessions, source.path, lambda path: open_session(path)())
     return partial(_claude_code_items, source.path)
 
 
@@ -53,7 +68,24 @@ def open_codex(source: Source, _stack: ExitStack) -> Read:
         return partial(rollout_items, source.path)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
+    if _has_rollouts(source.path):
+        return partial(_sessions, source.path, rollout_items)
     return partial(_codex_items, source.path)
+
+
+def _sessions(folder: Path, items: Callable[[Path], Iterator[Item]]) -> Iterator[Item]:
+    for name in files_below(folder, ".jsonl"):
+        if isinstance(name, LeftOut):
+            yield name
+            continue
+        try:
+            for item in items(folder / name):
+                if isinstance(item, LeftOut) and item.is_damage:
+                    yield item._replace(name=f"{name}, {item.name}")
+                else:
+                    yield item
+        except OSError as error:
+            yield left_out(damaged(name, f"cannot be read: {error.strerror}"))
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:

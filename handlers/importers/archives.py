@@ -111,6 +111,9 @@ def rows_of(part: Part, members: Collection[str] = (), text: str = "") -> Iterat
 
 def unknown_member(element: Element) -> Iterator[LeftOut]:
     """Yield that a value is left out, since no importer takes its member; numbers, times and words are headings."""
+    if not element.member:
+        yield LeftOut("is no record of this kind", element.place, is_damage=True)
+        return
     value = element.value
     words = value.split() if isinstance(value, str) else ()
     is_text = len(words) > 1 and any(map(str.isalpha, words))

@@ -1,6 +1,7 @@
 """Sessions of Gemini CLI, and chats that VS Code exports; one memory an exchange."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -9,6 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from handlers.importers.agent_sessions import NOTICE_OF_PROGRAM, OF_HELPER
+from handlers.importers.archives import Part, parts_of, rows_of
 from handlers.importers.chats import (
     TOOL,
     Message,
@@ -22,11 +24,14 @@ from handlers.importers.chats import (
 from handlers.importers.importing import Read
 from handlers.importers.records import Item, LeftOut, clean_line, list_in, mapping_in, text_of, time_in
 from kernel.memories.import_records import Source
-from kernel.memories.json_rows import Element, rows
+from kernel.memories.json_rows import Element, without_blanks
 
 GEMINI, COPILOT = "gemini-cli", "copilot-chat"
-_MESSAGES, _REQUESTS = {"messages"}, {"requests"}
-_GEMINI_ROLES = {"user": "user", "gemini": "assistant"}
+_MESSAGES, _REQUESTS = {"messages", "history"}, {"requests"}
+_SESSIONS = ("session-*.json", "session-*.jsonl", "checkpoint-*.json")
+_FOLDERS = ("", "chats/", "*/chats/", "tmp/*/chats/")  # below which sessions are looked for
+_SAVED = re.compile(rb'(?:\[|\{\s{0,99}"history"\s{0,99}:\s{0,99}\[)\s{0,99}\{\s{0,99}"(?:role|parts)"')
+_GEMINI_ROLES = {"user": "user", "gemini": "assistant", "model": "assistant"}
 # The beginnings of texts that Gemini CLI writes in the name of the person.
 _NOTICES = ("<state_snapshot>", "<session_context>", "This is the Gemini CLI. We are setting up the context")
 _FILES = ("inlineData", "fileData")
@@ -34,9 +39,12 @@ _LOG = "is a log of changes: write the chat to a file by `Chat: Export Chat...` 
 
 
 def is_gemini(path: Path) -> bool:
-    """Return whether a file is a session of Gemini CLI."""
-    head = first_bytes(path) if path.is_file() else b""
-    return b'"sessionId"' in head and b'"projectHash"' in head
+    """Return whether a file is a session of Gemini CLI, or one that it saved by name, or a folder holds sessions."""
+    if path.is_dir():
+        return any(True for place in _FOLDERS for _ in path.glob(f"{place}session-*.json*"))
+    head = first_bytes(path)
+    is_saved = bool(_SAVED.match(without_blanks(head))) and b'"parts"' in head
+    return is_saved or (b'"sessionId"' in head and b'"projectHash"' in head)
 
 
 def is_copilot(path: Path) -> bool:
@@ -45,12 +53,22 @@ def is_copilot(path: Path) -> bool:
     return b'"responderUsername"' in head and b'"requests"' in head
 
 
-def open_gemini(source: Source, _stack: ExitStack) -> Read:
-    return partial(_gemini_items, source.path)
+def open_gemini(source: Source, stack: ExitStack) -> Read:
+    return partial(_files, _gemini_items, parts_of(source, stack), source.path.name)
 
 
-def open_copilot(source: Source, _stack: ExitStack) -> Read:
-    return partial(_copilot_items, source.path)
+def open_copilot(source: Source, stack: ExitStack) -> Read:
+    return partial(_files, _copilot_items, parts_of(source, stack), source.path.name)
+
+
+def _files(items: Callable[[Part, str], Iterator[Item]], parts: Sequence[Part | LeftOut], name: str) -> Iterator[Item]:
+    for part in parts:
+        if isinstance(part, LeftOut):
+            yield part
+        elif part.name and not any(PurePosixPath(part.name).match(pattern) for pattern in _SESSIONS):
+            yield LeftOut("is no session", part.name)
+        else:
+            yield from items(part, part.name or name)
 
 
 class _Session(Struct):
@@ -64,15 +82,14 @@ class _Session(Struct):
     taken_back: list[Row] = field(default_factory=list[Row])
 
 
-def _gemini_items(path: Path) -> Iterator[Item]:
+def _gemini_items(part: Part, name: str) -> Iterator[Item]:
     session = _Session()
-    with path.open("rb") as file:
-        for element in rows(file, members=_MESSAGES):
-            if isinstance(element, LeftOut):
-                yield element
-            else:
-                _replay(session, element)
-    number = text_of(session.members, "sessionId") or path.stem
+    for element in rows_of(part, _MESSAGES):
+        if isinstance(element, LeftOut):
+            yield element
+        else:
+            _replay(session, element)
+    number = text_of(session.members, "sessionId") or PurePosixPath(name).stem
     is_helper = text_of(session.members, "kind") == "subagent"
     taken_back = (item for row in session.taken_back for item in _of_gemini(row, is_helper=is_helper))
     items = [item._replace(is_given_up=True) if isinstance(item, Message) else item for item in taken_back]
@@ -80,7 +97,7 @@ def _gemini_items(path: Path) -> Iterator[Item]:
         items += _of_gemini(row, is_helper=is_helper)
     at = time_in(session.members, "startTime") or earliest(item for item in items if isinstance(item, Message))
     title = clean_line(text_of(session.members, "summary"), 200)
-    yield from exchanges(GEMINI, number, title, at, items, path.name)
+    yield from exchanges(GEMINI, number, title, at, items, name)
 
 
 def _replay(session: _Session, element: Element) -> None:
@@ -93,7 +110,7 @@ def _replay(session: _Session, element: Element) -> None:
         numbers = [*session.messages]
         first = numbers.index(row["$rewindTo"]) if row["$rewindTo"] in session.messages else 0
         session.taken_back += [session.messages.pop(number) for number in numbers[first:]]
-    elif element.member or "type" in row:
+    elif element.member or "type" in row or "role" in row:
         session.messages[number] = row
     else:
         session.members |= {**row, **changed}
@@ -102,34 +119,36 @@ def _replay(session: _Session, element: Element) -> None:
 
 
 def _of_gemini(row: Row, *, is_helper: bool) -> Iterator[Message | LeftOut]:
-    yield from [LeftOut(TOOL)] * (len(list_in(row.get("toolCalls"))) + len(list_in(row.get("thoughts"))))
-    role, content = _GEMINI_ROLES.get(text_of(row, "type"), ""), row.get("displayContent") or row.get("content")
+    role, content = _GEMINI_ROLES.get(text_of(row, "type", "role"), ""), row.get("displayContent") or row.get("content")
+    content = content or row.get("parts")
     text = texts_in_parts(content).strip()
-    if not text and any(name in mapping_in(part) for part in list_in(content) for name in _FILES):
+    parts = [*map(mapping_in, list_in(content))]
+    if not text and any(name in part for part in parts for name in _FILES):
         text = "(attachment)"
+    calls = [part for part in parts if "functionCall" in part or "functionResponse" in part]
+    yield from [LeftOut(TOOL)] * sum(map(len, (calls, list_in(row.get("toolCalls")), list_in(row.get("thoughts")))))
     if is_helper or not role or text.startswith(_NOTICES):
         yield LeftOut(OF_HELPER if is_helper else NOTICE_OF_PROGRAM)
     elif text:
         yield Message(role, text, time_in(row, "timestamp"))
 
 
-def _copilot_items(path: Path) -> Iterator[Item]:
+def _copilot_items(part: Part, name: str) -> Iterator[Item]:
     members, items = dict[str, Any](), list[Message | LeftOut]()
-    with path.open("rb") as file:
-        for element in rows(file, members=_REQUESTS):
-            if isinstance(element, LeftOut):
-                yield element
-            elif element.member in _REQUESTS:
-                members.setdefault("requestId", element.row.get("requestId"))
-                items += _of_request(element.row)
-            elif element.member:
-                members[element.member] = element.value
-            else:
-                yield LeftOut(_LOG, element.place, is_damage=True)
-    number = text_of(members, "sessionId", "requestId") or path.stem
+    for element in rows_of(part, _REQUESTS):
+        if isinstance(element, LeftOut):
+            yield element
+        elif element.member in _REQUESTS:
+            members.setdefault("requestId", element.row.get("requestId"))
+            items += _of_request(element.row)
+        elif element.member:
+            members[element.member] = element.value
+        else:
+            yield LeftOut(_LOG if "kind" in element.row else "is no chat", element.place, is_damage=True)
+    number = text_of(members, "sessionId", "requestId") or PurePosixPath(name).stem
     at = time_in(members, "creationDate") or earliest(item for item in items if isinstance(item, Message))
     title = clean_line(text_of(members, "customTitle"), 200)
-    yield from exchanges(COPILOT, number, title, at, items, path.name)
+    yield from exchanges(COPILOT, number, title, at, items, name)
 
 
 def _of_request(row: Row) -> Iterator[Message | LeftOut]:

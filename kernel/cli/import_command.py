@@ -161,6 +161,8 @@ def _chosen(kind: str | None, path: Path) -> Import:
         match = next((match for match in _imports() if match.matches and match.matches(path)), None)
         if match is None:
             name = one_line(path.name or str(path), _SHOWN_NAME)
+            if path.is_file() and not path.stat().st_size:
+                raise Fault("invalid", f"{name} is empty.")
             raise Fault(
                 "invalid", f"{name} does not say what it is: name its kind, one of these.{_LINE_END}{_listed()}"
             )

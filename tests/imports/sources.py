@@ -323,6 +323,14 @@ GEMINI_LINES: list[dict[str, Any]] = [
     {"$set": {"messages": [{"id": "y", "type": "user", "content": [{"functionResponse": {"id": "t"}}]}]}},
     {"id": "m6", "type": "error", "content": "The quota is used up."},
 ]
+SAVED = [
+    {"role": "user", "parts": [{"text": "This is the Gemini CLI. We are setting up the context for our chat."}]},
+    {"role": "model", "parts": [{"text": "Got it."}]},
+    {"role": "user", "parts": [{"text": "Which port?"}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "read_file"}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "read_file"}}]},
+    {"role": "model", "parts": [{"text": "80."}]},
+]
 COPILOT = {
     "responderUsername": "GitHub Copilot",
     "initialLocation": "panel",
@@ -483,6 +491,16 @@ SOURCES: Mapping[str, Given] = {
         "claude-code",
         {"memories": 1, "already there": 0, "left out": 2},
     ),
+    "claude-code sessions": Given(
+        text_files("-web", {f"s{at}.jsonl": SESSION.replace("s9", f"s{at}") for at in "12"}),
+        "claude-code",
+        {"memories": 2, "already there": 0, "left out": 4},
+    ),
+    "codex sessions": Given(
+        text_files("sessions", {f"2026/05/0{at}/rollout-s{at}.jsonl": ROLLOUT.replace("s7", f"s{at}") for at in "12"}),
+        "codex",
+        {"memories": 4, "already there": 0, "left out": 12},
+    ),
     "codex": Given(text_files("memories", CODEX), "codex", {"notes": 2, "already there": 0, "left out": 1}),
     "codex session": Given(
         lambda folder: text_files("s", {"rollout-s7.jsonl": ROLLOUT})(folder) / "rollout-s7.jsonl",
@@ -499,7 +517,17 @@ SOURCES: Mapping[str, Given] = {
             text_files("s", {"session-a1.jsonl": "\n".join(map(json.dumps, GEMINI_LINES))})(folder) / "session-a1.jsonl"
         ),
         "gemini-cli",
-        {"memories": 2, "already there": 0, "left out": 7},
+        {"memories": 2, "already there": 0, "left out": 8},
+    ),
+    "gemini-cli saved": Given(
+        json_file("checkpoint-a.json", SAVED), "gemini-cli", {"memories": 1, "already there": 0, "left out": 4}
+    ),
+    "gemini-cli folder": Given(
+        text_files(
+            "home", {f"tmp/{at}/chats/session-{at}.json": json.dumps({**GEMINI, "sessionId": at}) for at in "ab"}
+        ),
+        "gemini-cli",
+        {"memories": 4, "already there": 0, "left out": 6},
     ),
     "copilot-chat": Given(
         json_file("chat.json", COPILOT), "copilot-chat", {"memories": 3, "already there": 0, "left out": 3}

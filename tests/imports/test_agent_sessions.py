@@ -289,3 +289,13 @@ def test_what_an_import_has_done_is_told_by_memories(shell: Shell, tmp_path: Pat
     for content, told in (("It is 80.", "imported 1 memory"), ("It is 81.", "updated 1 memory")):
         source = json_file("a.json", {"observations": [{"sync_id": "o", "content": content}]})(tmp_path)
         assert f"{told}; `quipu undo" in shell.run("import", str(source)).splitlines()[-1][: len(told) + 13]
+
+
+def test_a_damaged_line_is_named_by_its_file_in_a_folder_of_sessions(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "web").mkdir()
+    for name in ("a", "b"):
+        lines = [*map(json.dumps, BEGUN), "no JSON" * (name == "b")]
+        (tmp_path / "web" / f"{name}.jsonl").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    done = shell.bring(tmp_path / "web")
+    assert done["remarks"] == ["left out: 1 b.jsonl, line 3: is no JSON object"]
+    assert done["counts"] == {"memories": 1, "already there": 0, "repeated": 1, "left out": 1}

@@ -24,11 +24,11 @@ from tests.imports.sources import MEMBERS, ROWS, SOURCES, json_file, written
 from tests.imports.sources import text_files as folder_of
 
 CUTS, FLIPS = (5, 8) if "DAMAGED_IMPORTS" in os.environ else (3, 4)
-FILES = [
-    name
-    for name, given in SOURCES.items()
-    if name not in {"basic-memory", "cogx folder", "claude-code", "codex", "rules", "obsidian", "okf"}
-]
+FOLDERS = {
+    *("basic-memory", "claude-code", "claude-code sessions", "codex", "codex sessions", "cogx folder"),
+    *("gemini-cli folder", "obsidian", "okf", "rules"),
+}
+FILES = [name for name in SOURCES if name not in FOLDERS]
 
 
 def damaged(data: bytes) -> Iterator[bytes]:
