@@ -114,12 +114,6 @@ def unmatched(first: "Ids", second: "Ids", token_vectors: "VectorLookup") -> tup
     return float(left[0]) / mean, float(left[1]) / mean
 
 
-def nearest(first: "Ids", second: "Ids", token_vectors: "VectorLookup") -> float:
-    """Return the largest cosine of a token of each of two texts; 0 if it is negative, or a text has no token."""
-    (vectors, lengths), (second_vectors, second_lengths) = token_vectors(first), token_vectors(second)
-    return float(_cosines(second_vectors, second_lengths, vectors, lengths)[:-1].max(initial=0.0))
-
-
 def _batches(sizes: "Sizes") -> "Iterator[Ids]":
     """Return the texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the
     longest.
@@ -157,8 +151,9 @@ def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_s
     table = cosines.reshape(len(cosines), -1)
     flat, step = table.ravel(), table.shape[1] + 1
     # Each cosine and that of the next tokens, as one sum; the sums over the end of the query are not used.
-    pairs = np.zeros_like(table[:-1])
+    pairs = np.empty_like(table[:-1])
     np.add(flat[:-step], flat[step:], out=pairs.reshape(-1)[:-1])
+    pairs.reshape(-1)[-1:] = 0.0
     best = np.maximum.reduce(table).reshape(-1, len(weights))  # `max` and `sum` are Python around these
     scores = _scores(best, pairs, weights) - np.float32(LENGTH_PENALTY) * _log(sizes)
     if opening_share:
@@ -229,6 +224,7 @@ class Embedder:
         self.folder = folder
         self._lock = threading.Lock()
         self._loaded: tuple[ModelTokenizer, TokenVectors] | None = None
+        self._last_words: tuple[str, Array, Array] | None = None  # of `nearest`, the same in each recall
         self._naming = threading.Lock()
         self._digest = ""
 
@@ -280,8 +276,14 @@ class Embedder:
 
     def nearest(self, tokens: bytes, words: str) -> float:
         """Return the largest cosine of a token of a text and a token of some words; 0 if it is negative."""
+        import numpy as np
+
         tokenizer, vectors = self._loaded or self._load()
-        return nearest(vectors.ids(tokens), vectors.ids(tokenizer.encode_words(words)), vectors.rows)
+        of_words = self._last_words
+        if of_words is None or of_words[0] != words:
+            of_words = self._last_words = words, *vectors.rows(vectors.ids(tokenizer.encode_words(words)))
+        cosines = _cosines(*of_words[1:], *vectors.rows(vectors.ids(tokens)))
+        return float(np.maximum.reduce(cosines[:-1], axis=None, initial=0.0))
 
     def interaction(
         self, query: bytes, texts: Sequence[bytes], opening: float = 0.0, subject: bytes = b""
@@ -291,15 +293,13 @@ class Embedder:
         All are the `tokens` of an `Embedding`; `opening` is the share of the score that a text's first tokens have.
         """
         _, vectors = self._loaded or self._load()
-        ids, counts = vectors.ids, self.counts(texts)
-        return interaction(ids(query), ids(b"".join(texts)), counts, vectors.rows, opening, ids(subject))
+        ids = vectors.ids
+        return interaction(ids(query), ids(b"".join(texts)), vectors.counts(texts), vectors.rows, opening, ids(subject))
 
     def counts(self, texts: Sequence[bytes]) -> "NDArray[np.int64]":
         """Return the number of tokens of each text, given as the `tokens` of an `Embedding`."""
-        import numpy as np
-
         _, vectors = self._loaded or self._load()
-        return np.array([len(tokens) for tokens in texts], np.int64) // id_width(vectors.vocabulary)
+        return vectors.counts(texts)
 
     def is_foreign(self, texts: Sequence[bytes]) -> "NDArray[np.bool_]":
         """Return for each text, given as `tokens`, whether it is in another language than English, of those read."""
@@ -309,7 +309,7 @@ class Embedder:
         (foreign,) = vectors.are_foreign(b"".join(texts)).nonzero()
         if not len(foreign):
             return np.zeros(len(texts), np.bool_)
-        counts = self.counts(texts)
+        counts = vectors.counts(texts)
         sums = np.bincount(counts.cumsum().searchsorted(foreign, "right"), minlength=len(texts))
         return (sums > 0) & (sums >= np.maximum(_FOREIGN_SHARE * counts, np.minimum(counts / 2, 2)))
 
@@ -422,6 +422,11 @@ class TokenVectors:
         import numpy as np
 
         return np.frombuffer(tokens, self._id)
+
+    def counts(self, texts: Sequence[bytes]) -> "Sizes":
+        import numpy as np
+
+        return np.fromiter(map(len, texts), np.int64, len(texts)) // self._id.itemsize
 
     def are_foreign(self, tokens: bytes) -> "NDArray[np.bool_]":
         """Return of each of the packed tokens whether another language than English brought it."""

@@ -11,7 +11,10 @@ SELECT
     coalesce(v.tokens, x''), coalesce(v.vector, x''), coalesce(v.scale, 0.0),
     octet_length(d.text), octet_length(d.grams),
     CASE
-        WHEN octet_length(d.text) <= 2000 AND substr(d.text, length(d.text)) IN ('?', '？', '؟')
+        WHEN
+            octet_length(d.text) <= 2000
+            AND substr(CAST(d.text AS blob), -1) IN (x'3f', x'9f') -- the last byte of each of these, without counting
+            AND substr(d.text, length(d.text)) IN ('?', '？', '؟')
             THEN coalesce(
                 (SELECT octet_length(n.text) FROM doc AS n WHERE n.place = d.place AND n.id > d.id ORDER BY n.id LIMIT 1), 0
             )
