@@ -54,9 +54,11 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     answer = Recalled([], listing.signals, 0, 0, unrecorded=listing.unrecorded)
     nothing = _nothing(listing.below) if not items and request.query.strip() and not request.cursor else ""
     answer.message = " ".join(filter(None, (nothing, _left_out(listing.expired)))) or UNSET
-    likely = _fill_whole(answer, listing, request) or _fill(answer, listing, request)
+    likely = _fill_whole(answer, listing, request)
+    if not likely:
+        likely = _fill(answer, listing, request)
+        answer.days_old = _days_old(listing, request, len(answer.memories))
     answer.omitted = len(items) - len(answer.memories)
-    answer.days_old = _days_old(listing, request, len(answer.memories))
     if answer.memories and len(answer.memories) < len(listing.items):
         keys = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
         answer.cursor = encode_cursor(listing.shown, listing.question, keys)
@@ -143,8 +145,8 @@ def _days_old(listing: RankedResults, request: Recall, count: int) -> int | list
         return UNSET
     today = date.fromisoformat(listing.now[:_DATE])
     dates = [item.document.updated_at[:_DATE] for item in listing.items[:count]]
-    ages = [(today - day).days for day in map(date.fromisoformat, dates)]
-    return ages if len(set(ages)) > 1 else ages[0]
+    ages = {day: (today - date.fromisoformat(day)).days for day in {*dates}}
+    return [ages[day] for day in dates] if len(ages) > 1 else ages[dates[0]]
 
 
 def _is_whole_text(request: Recall) -> bool:

@@ -130,7 +130,7 @@ class _Statement(NamedTuple):
     stems: dict[str, str]  # by their forms
     words: frozenset[str]
     subjects: frozenset[str]
-    mentions: dict[str, _Mention]
+    mentions: dict[str, _Mention | None]  # once they are known, None if the subject has another form there
     asked: _Asked
     value: float | None
 
@@ -325,7 +325,7 @@ def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _State
         stems={form: stem for stem, form in reversed(forms.items())},
         words=words,
         subjects=about,
-        mentions={stem: _mention(spoken, forms[stem]) for stem in about if forms[stem] in spoken},
+        mentions={},
         asked=asked,
         value=asked.values.share(text, str.isspace) if asked.values else None,
     )
@@ -654,12 +654,18 @@ def _is_about_part(newer: _Statement, older: _Statement) -> bool:
 
 def _mentions(newer: _Statement, older: _Statement) -> list[tuple[str, _Mention, _Mention]]:
     """Return the subjects that both statements have, with their mentions in the newer and in the older."""
-    first, last = newer.mentions, older.mentions
-    return [(subject, first[subject], last[subject]) for subject in first.keys() & last.keys()]
+    triples = ((stem, _mention(newer, stem), _mention(older, stem)) for stem in newer.subjects & older.subjects)
+    return [(stem, first, last) for stem, first, last in triples if first and last]
 
 
-def _mention(words: list[str], form: str) -> _Mention:
-    at = words.index(form)
+def _mention(statement: _Statement, subject: str) -> _Mention | None:
+    if subject not in statement.mentions:
+        words, form = statement.spoken, statement.forms[subject]
+        statement.mentions[subject] = _mention_of(words, words.index(form)) if form in words else None
+    return statement.mentions[subject]
+
+
+def _mention_of(words: list[str], at: int) -> _Mention:
     after = [*dropwhile(_is_particle, words[at + 1 : -1]), "", ""]
     return _Mention(words[:at], words[at + 1], after)
 

@@ -77,8 +77,8 @@ def interaction(
     if not len(tokens) or not np.add.reduce(weights) > _EPSILON:
         return Interaction(results[0], results[1], results[2], every, shares)
     if len(subject):
-        about = (query[:, None] == subject).max(axis=1)
-        shares = shares * about if about.max() else shares
+        about = np.logical_or.reduce(query[:, None] == subject, axis=1)
+        shares = shares * about if np.logical_or.reduce(about) else shares
     shares /= max(float(np.add.reduce(shares)), _EPSILON)
     # Every distinct token is compared once: texts of one query share many of them.
     occurs = np.zeros(int(np.maximum.reduce(tokens)) + 1, np.bool_)
@@ -93,7 +93,7 @@ def interaction(
         table = starts[texts] + np.arange(int(np.maximum.reduce(sizes[texts])))[:, None]
         table = np.where(table < starts[texts] + sizes[texts], present.take(table, mode="clip"), len(distinct))
         best, results[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
-        results[1, texts], results[2, texts] = (best > _SAME) @ shares, best.clip(0) @ shares
+        results[1, texts], results[2, texts] = (best > _SAME) @ shares, np.maximum(best, 0) @ shares
         every[texts] = best
     return Interaction(results[0], results[1], results[2], every, shares)
 

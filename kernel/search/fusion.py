@@ -134,7 +134,8 @@ def strengths(matches: Candidates, languages: Ids | None = None) -> Floats:
 def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     """Return the strengths of texts that are about no other value than is asked for."""
     unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
-    if unread.all():
+    is_any_unread = np.logical_or.reduce(unread)
+    if is_any_unread and unread.all():
         return _logistic(WORDS_BIAS + WORDS * _words(matches))
     query = matches.query
     is_word = len(query.text.split()) == 1 and not pair_terms(query.text)
@@ -153,7 +154,7 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
     share = held * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
     within = odds + share + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
-    page = np.where(pool, within, -np.inf).max(initial=-np.inf)
+    page = np.maximum.reduce(within, initial=-np.inf, where=pool)
     if len(query.instructions):
         odds = odds + np.where(np.isin(matches.docs, query.instructions), INSTRUCTION, 0.0)
     if query.is_request:
@@ -162,18 +163,18 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
         odds = np.minimum(np.maximum(odds, within), page)
     has_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
     may = has_words & ((matches.exact >= _MOST) | is_word)
-    by_meaning[may] = np.maximum(by_meaning[may], WEAK)
-    if not unread.any():
+    np.maximum(by_meaning, WEAK, out=by_meaning, where=may)
+    if not is_any_unread:
         return by_meaning
     return np.where(unread, np.where(has_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
 
 
 def _filled(shares: Floats) -> Floats:
     """Return shares with the median, as in fusion, for candidates whose tokens were not compared."""
-    values = shares[~np.isnan(shares)]
+    unknown = np.isnan(shares)
+    values = shares[~unknown]
     values.sort()
-    usual = values[len(values) // 2] if len(values) else _USUAL_SHARE
-    return np.where(np.isnan(shares), usual, shares)
+    return np.where(unknown, values[len(values) // 2] if len(values) else _USUAL_SHARE, shares)
 
 
 def _words(matches: Candidates) -> Floats:
@@ -208,7 +209,7 @@ class Turns(NamedTuple):
 
 def turns_of(sizes: Ids, replies: Ids) -> Turns | None:
     """Return the texts as turns of a conversation, None if they are none."""
-    is_conversation = len(replies) and (replies > 0).mean() >= _LEAST_QUESTIONS
+    is_conversation = len(replies) and np.count_nonzero(replies > 0) / len(replies) >= _LEAST_QUESTIONS
     return Turns(sizes, replies) if is_conversation else None
 
 
@@ -349,7 +350,7 @@ def fuse_candidates(
         parts[:, languages % 2 == 1] *= _OTHER_LANGUAGE
     if turns and windows is not None:
         parts[:, matches.docs.searchsorted(windows[:, 2])] *= turn_factors(turns.sizes)
-    total = float(np.dot(parts[:3].any(axis=1), weights[:3])) or 1.0
+    total = float(np.dot(np.logical_or.reduce(parts[:3], axis=1), weights[:3])) or 1.0
     own = np.add.reduce(parts[:3]) / total
     if neighbours > 0 and windows is not None and len(windows):
         extra = neighbours * _neighbour_scores(matches.docs, own, windows)

@@ -259,7 +259,7 @@ _WORD_BEFORE_MONTH = regex(
 _SINGLE_YEAR = regex(r"(?:in|during|since|im jahr|en|em|nel) ((?:19|20)\d\d)(?![-/\w])")
 _PAST = regex(r"(?<![^\W_])(?:last|past|previous) (week|month|year|weekend|[a-z]{3,6}day)(?![^\W_])")
 _AGO = regex(r"(?<![^\W_])(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten) (day|week|month|year)s? ago")
-_PERIOD_PARTS = ("yesterday", "last ", "past ", "previous ", " ago")  # of each of these without a digit
+_PERIOD_PART = regex(r"\d|yesterday|(?:last|past|previous) | ago")  # in each of these but months
 _LETTERS = regex(r"[^\W\d_]+")
 _NUMBER_WORDS = {word: at for at, word in enumerate("two three four five six seven eight nine ten".split(), 2)}
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -310,8 +310,7 @@ def _is_before_a_number(head: str, text: str) -> bool:
 def periods(question: str, today: date) -> list[Period]:
     """Return the periods that a question names, the most exact of them only."""
     text = folded(question)
-    has_part = _DIGIT.search(text) or any(part in text for part in _PERIOD_PARTS)
-    if not has_part and MONTH_OF.keys().isdisjoint(_LETTERS.findall(text)):  # in a tenth of the time
+    if not _PERIOD_PART.search(text) and MONTH_OF.keys().isdisjoint(_LETTERS.findall(text)):  # in a tenth of the time
         return []
     for names in (_days, _months, _years, _relative):
         if spans := sorted({span for span in names(text, today) if span[0] <= today}):

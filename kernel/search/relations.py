@@ -89,9 +89,11 @@ def answering(
     if not is_strong or fused.found.query.is_request or not np.isnan(fused.found.value).all():
         return fused
     judged, groups = _strong(fused, compared, leaders, foreign)
+    if not judged:
+        return fused
     asked = question.lower()
     amounts = _TIMES if _TIME.search(asked) else _NUMBERS if _NUMBER.search(asked) else None
-    if judged and not amounts:
+    if not amounts:
         unmet = dict(zip(groups, _unmet(compared.cosines[[*groups.values()]], compared.shares).tolist(), strict=True))
         judged = [one for one in judged if unmet.get(one.group)]
     if judged and (may_answer := _of_kind(tx, asked, amounts)):
@@ -135,7 +137,7 @@ def _unmet(cosines: Matrix, shares: Matrix) -> Bools:
     thing, left = np.add.reduce(common, 1), np.add.reduce(rest, 1)
     about = held.astype(np.float32) @ common.T >= _ABOUT * thing
     others: Array = np.add.reduce(about) - about.diagonal()
-    met = np.add.reduce(cosines.clip(0) * rest, 1)
+    met = np.add.reduce(np.maximum(cosines, 0) * rest, 1)
     return (thing > 0) & (others >= _LEAST_OTHERS) & (left > _LEAST_REST) & (met < _MET * left)
 
 

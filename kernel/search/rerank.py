@@ -6,7 +6,7 @@ document that holds words of the query further on is judged by the passage aroun
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
@@ -422,7 +422,7 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool
         long = embedder.counts([row[5] for row in embedded_rows]) > LONG_TEXT_TOKENS
         duplicates.add([row[2] for row in embedded_rows], units, long)
         pool_rows += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
-    numbers = np.array([(*row[:5], *row[8:]) for row in pool_rows], np.int64).reshape(-1, 8)
+    numbers = np.fromiter(chain.from_iterable([row[:5] + row[8:] for row in pool_rows]), np.int64).reshape(-1, 8)
     turns = turns_of(numbers[:, 5], numbers[:, 7])
     return _Pool(numbers[:, :5], [row[5] for row in pool_rows], numbers[:, 5:7], turns, duplicates)
 
@@ -477,10 +477,11 @@ def _coherence(units: Matrix, windows: Ids) -> float:
     own, counts = (middle[:, None] @ neighbours.swapaxes(1, 2)).sum(axis=(0, 1)), np.add.reduce(has_neighbour)
     every = ((has_neighbour.T @ middle) * np.add.reduce(neighbours)).sum(axis=1)
     sides = counts > 1
-    if not sides.any():
+    if not np.logical_or.reduce(sides):
         return 0.0
     own, every, counts = own[sides], every[sides], counts[sides]
-    within, between = float((own / counts).mean()), float(((every - own) / (counts**2 - counts)).mean())
+    within = float(np.add.reduce(own / counts) / len(own))
+    between = float(np.add.reduce((every - own) / (counts**2 - counts)) / len(own))
     return (within - between) / (1 - between) if between < 1 else 0.0
 
 

@@ -7,7 +7,7 @@ FTS5's porter tokenizer stems English. A script other than Latin tells the langu
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ _WITHOUT_ENDINGS = ("vietnamese", "bengali")  # or without a stemmer
 _WITH_VOWEL_SIGNS = ("hindi", "bengali", "tamil")  # unicode61 cuts their words
 _WITH_COMPOUNDS = ("german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian")
 _MIN_STEM = 2  # letters
+_CACHED_QUERIES = 8  # of which several steps of a search ask for the same
 _MAX_WORD = 40  # letters; longer words are no words
 _WORD = regex(
     "(?P<latin>[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+)|(?P<russian>[\u0400-\u052f]+)"
@@ -86,6 +87,7 @@ def stems(text: str) -> list[str]:
     return _stems_of(words) if words else []
 
 
+@lru_cache(_CACHED_QUERIES)
 def query_forms(text: str) -> QueryForms:
     """Return the same of a query, with the words by which it does not search."""
     stop_words = set[str]()
