@@ -54,11 +54,14 @@ def order(
         items = [_with_recency(item, documents[item.hit.doc], rules) for item in scored]
     else:
         items = [ScoredDocument(item.score, item, documents[item.hit.doc], item.parts) for item in scored]
-    return _diversify(_best_first(items), leaders, rules)
+    items = _best_first(items)
+    return _diversify(items, leaders, rules) if leaders or rules.per_source else items
 
 
 def prefix_holding(docs: Sequence[int], leaders: Mapping[int, int], alike: int, count: int) -> int:
     """Return the length of the shortest prefix that contains the `count` best after near-duplicates are damped."""
+    if not leaders:
+        return min(count, len(docs))
     groups: dict[int, int] = {}
     full = 0
     for number, doc in enumerate(docs):

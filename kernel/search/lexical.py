@@ -137,7 +137,8 @@ def content_words(tx: Tx, text: str) -> dict[str, str]:
     lowered, words = text.lower(), dict[str, str]()
     if text.isascii():
         for begin, end, stem in tx.tokenize(lowered.replace("\0", " ")):
-            words.setdefault(stem, lowered[begin:end])
+            if stem not in words:
+                words[stem] = lowered[begin:end]
         foreign = query_forms(text).stop_words
         ignored = STOP_WORDS | foreign if foreign else STOP_WORDS
         return {stem: word for stem, word in words.items() if word not in ignored} or words

@@ -115,8 +115,8 @@ def _strong(
     strengths, sizes = fused.strengths[:_LOOKED_AT].tolist(), compared.sizes.tolist()
     for at, (doc, strength) in enumerate(zip(fused.found.docs[:_LOOKED_AT].tolist(), strengths, strict=True)):
         group = leaders.get(doc, doc)
-        row = row_of.get(doc, row_of.get(group, -1))
-        if row < 0:
+        row = row_of.get(doc)
+        if row is None and (row := row_of.get(group)) is None:
             continue
         if group not in groups:
             if len(groups) == _FIRST:

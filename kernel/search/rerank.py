@@ -228,7 +228,7 @@ USUAL = Settings()
 
 
 class Ranking(NamedTuple):
-    """Candidates with their scores, best first, and for each of the pool the first of its near-duplicates."""
+    """Candidates with their scores, best first, and for each of the pool the first of its near-duplicates, if any."""
 
     fused: Fused
     leaders: Mapping[int, int]
@@ -285,7 +285,7 @@ def rerank(
     languages = _languages(matches, embedder, query.whole, pool)
     matches = _with_value(tx, value, matches)
     ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages, pool.turns)
-    leaders = pool.duplicates.leaders
+    leaders = pool.duplicates.leaders if pool.duplicates.ranks else {}
     if compared:
         foreign = () if languages is None else matches.docs[languages > 0].tolist()
         ranking = answering(tx, text, ranking, compared, leaders, foreign)
@@ -421,7 +421,8 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool
         units = whole * np.array([row[7] for row in embedded_rows], np.float32)[:, None]
         long = embedder.counts([row[5] for row in embedded_rows]) > LONG_TEXT_TOKENS
         duplicates.add([row[2] for row in embedded_rows], units, long)
-        pool_rows += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
+        ranks = duplicates.ranks
+        pool_rows += [row for row in rows if ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL] if ranks else rows
     numbers = np.fromiter(chain.from_iterable([row[:5] + row[8:] for row in pool_rows]), np.int64).reshape(-1, 8)
     turns = turns_of(numbers[:, 5], numbers[:, 7])
     return _Pool(numbers[:, :5], [row[5] for row in pool_rows], numbers[:, 5:7], turns, duplicates)

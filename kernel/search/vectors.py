@@ -36,12 +36,12 @@ def has_model(tx: Tx) -> bool:
 
 def model_id(tx: Tx) -> int:
     """Return the id under which the configured model's vectors are stored; 0 before the first, or without a model."""
-    model, cache = _model_key(tx), tx.context.search_cache
+    model, cache = tx.embedding_model, tx.context.search_cache
     if model is None:
         return 0
     if cached_id := cache.models.get(model[0]):
         return cached_id
-    stored_id = tx.one("kernel.vectors.model_id", int, identity=model[0]) or 0
+    stored_id = tx.one("kernel.vectors.model_id", int, identity=_stored_name(model[0])) or 0
     if stored_id and cache.can_cache(tx):
         cache.models[model[0]] = stored_id
     return stored_id
@@ -147,15 +147,16 @@ def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
     tx.send("kernel.vectors.delete", ids=docs)
 
 
-def _model_key(tx: Tx) -> tuple[str, int] | None:
+def _stored_name(identity: str) -> str:
     # Sketches depend on the centre too, so vectors of one model with another COMMON_TEXT count as another model's.
-    model = tx.embedding_model
-    return model and (f"{model[0]}/{_COMMON_DIGEST:08x}", model[1])
+    return f"{identity}/{_COMMON_DIGEST:08x}"
 
 
 def _add_model(tx: Tx) -> int:
-    model = _model_key(tx)
-    return tx.one("kernel.vectors.add_model", int, identity=model[0], dimensions=model[1]) or 0 if model else 0
+    model = tx.embedding_model
+    if model is None:
+        return 0
+    return tx.one("kernel.vectors.add_model", int, identity=_stored_name(model[0]), dimensions=model[1]) or 0
 
 
 _MIN_SHORTLIST = 800  # vectors of a large store scored exactly; at 1M recall@10 is .99, with 1,280 .996 for 1.3 times
