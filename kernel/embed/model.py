@@ -89,10 +89,11 @@ def interaction(
     cosines = _cosines(vectors, weights, *token_vectors(distinct))
     present, starts = positions.take(tokens), sizes.cumsum() - sizes
     for texts in _batches(sizes):
+        begins, lengths = starts[texts], sizes[texts]
         # A row for each position, a column for each text.
-        table = starts[texts] + np.arange(int(np.maximum.reduce(sizes[texts])))[:, None]
-        table = np.where(table < starts[texts] + sizes[texts], present.take(table, mode="clip"), len(distinct))
-        best, results[0, texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
+        table = begins + np.arange(int(np.maximum.reduce(lengths)))[:, None]
+        table = np.where(table < begins + lengths, present.take(table, mode="clip"), len(distinct))
+        best, results[0, texts] = _score_batch(cosines.take(table, 0), lengths, weights, opening_share)
         results[1, texts], results[2, texts] = (best > _SAME) @ shares, np.maximum(best, 0) @ shares
         every[texts] = best
     return Interaction(results[0], results[1], results[2], every, shares)
@@ -123,7 +124,7 @@ def _batches(sizes: "Sizes") -> "Iterator[Ids]":
     batches: list[Any] = [sizes.nonzero()[0]]
     while batches:
         texts = batches.pop()
-        if len(texts) > 1 and int(sizes[texts].max()) * len(texts) > _BATCH_TOKENS:
+        if len(texts) > 1 and int(np.maximum.reduce(sizes[texts])) * len(texts) > _BATCH_TOKENS:
             batches += np.array_split(texts[np.argsort(sizes[texts], kind="stable")], 2)
         else:
             yield texts

@@ -399,7 +399,9 @@ def _cosines(
     table: VectorTable, vector: bytes, scale: float, selection: tuple[int, Ids | None]
 ) -> tuple[Ids | None, Floats]:
     rows, values = _compare_rows(table, np.frombuffer(vector, np.int8), selection)
-    return rows, values * (table.scales[: len(values)] if rows is None else table.scales[rows]) * scale
+    cosines = values * (table.scales[: len(values)] if rows is None else table.scales[rows])
+    cosines *= scale
+    return rows, cosines
 
 
 def _largest(values: Floats, size: int) -> Ids:

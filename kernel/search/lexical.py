@@ -225,13 +225,15 @@ def _search(
 
 def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int, flags: bytes | None) -> Ranks:
     ranks: Ranks = {}
+    is_in_order = True  # as the rows of one statement are
     for query in queries:
         if len(ranks) < query.until:
             for expression in query.ranked:  # a later one ranks its rows by more terms
+                is_in_order = not ranks
                 put = ranks.__setitem__  # takes a row faster than a record does
                 bounds = {"newest": query.limit, "best": limit, "flags": flags}
                 tx.all("kernel.lexical.newest_by_bm25", put, query=expression, **bounds)
-    return _best(ranks, limit)
+    return ranks if is_in_order else _best(ranks, limit)
 
 
 def _match_until(

@@ -384,7 +384,7 @@ def _judged_by_passages(matches: Candidates, pool: _Pool) -> list[int]:
     docs = pool.windows[:, 2]
     at = matches.docs.searchsorted(docs)
     words, sizes, beside = np.fmax(matches.words[at], 0.0), pool.sizes[:, 0], pool.sizes[:, 1]
-    is_unseen = (sizes > READ_CHARS) | ((beside > 0) & (words >= _HIGH_SHARE * words.max(initial=0.0)))
+    is_unseen = (sizes > READ_CHARS) | ((beside > 0) & (words >= _HIGH_SHARE * np.maximum.reduce(words, initial=0.0)))
     mask = is_unseen & (words > 0) & ~(matches.exact[at] >= _ALL) & ~np.isnan(matches.meaning[at])
     left, picks = MOST_BYTES, list[int]()
     for doc, size in zip(docs[mask].tolist(), (sizes + beside)[mask].tolist(), strict=True):
@@ -403,7 +403,7 @@ def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: 
     of it.
     """
     foreign = embedder.is_foreign([query.tokens, *pool.tokens])
-    if not foreign.any():
+    if not np.logical_or.reduce(foreign):
         return None
     own, *rest = foreign.tolist()
     texts = np.full(len(matches.docs), 2 * sum(rest) > len(rest), np.int64)
