@@ -55,7 +55,7 @@ _NUMBER = regex(r"\d+(?:[.,:]\d+)*+")
 _POSSESSIVE = regex("['’]s\\b")
 _FIRST_OF_CJK = "\u2e80"
 _TITLES = "mr", "mrs"
-_OWNER = regex(r"([^\W_]++)['’]s?(?!\w)")
+_OWNER = regex(r"(?<![^\W_])([^\W_]++)['’]s?(?!\w)")
 _CONTRACTED = regex(r"n['’]t\b")
 _AUXILIARIES = frozenset("are can could did do does had has have is may might must should was were will would".split())
 # Of other languages; English has "hat" and "son".
