@@ -12,10 +12,10 @@ from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
-from handlers.common.succession import newer_first
 from kernel.core.errors import Fault
 from kernel.core.text import one_line
 from kernel.memories.as_of import expired_of
+from kernel.memories.succession import newer_first
 from kernel.search import index
 from kernel.search.index import Candidates, Document
 from kernel.search.pagination import SeenPage

@@ -5,31 +5,26 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from kernel.core.times import stored_time
+from kernel.memories.succession import RankedDocument
 from kernel.search.index import Document, Parts, Scored
 
 _SECONDS_PER_DAY = 86_400.0
 _SCORE, _DOC = attrgetter("score"), attrgetter("document.doc")
 
 
-class ScoredDocument(Struct, frozen=True):
+class ScoredDocument(RankedDocument, frozen=True):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better-scored near-duplicates; `newer` is the id of a hit that seems to replace it, and `expired`
-    says that its validity has ended.
+    `alike` counts the better-scored near-duplicates, and `expired` says that its validity has ended.
     """
 
-    score: float
-    scored: Scored | None
-    document: Document
     parts: Parts = Parts()
     recency: float = 0.0
     alike: int = 0
     factor: float = 1.0
-    newer: str = ""
     expired: bool = False
 
 
@@ -53,7 +48,7 @@ def order(
     if rules.recency:
         items = [_with_recency(item, documents[item.hit.doc], rules) for item in scored]
     else:
-        items = [ScoredDocument(item.score, item, documents[item.hit.doc], item.parts) for item in scored]
+        items = [ScoredDocument(item.score, item, documents[item.hit.doc], parts=item.parts) for item in scored]
     items = _best_first(items)
     return _diversify(items, leaders, rules) if leaders or rules.per_source else items
 
@@ -82,7 +77,7 @@ def _with_recency(hit: Scored, document: Document, rules: OrderRules) -> ScoredD
     whole = 1.0 + rules.recency
     fresh = rules.recency * recency(document.updated_at, rules.now, rules.half_life)
     parts = Parts(*[part / whole for part in astuple(hit.parts)])
-    return ScoredDocument((hit.score + fresh) / whole, hit, document, parts, fresh / whole)
+    return ScoredDocument((hit.score + fresh) / whole, hit, document, parts=parts, recency=fresh / whole)
 
 
 def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rules: OrderRules) -> list[ScoredDocument]:

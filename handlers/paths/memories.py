@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -49,6 +50,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import did_you_mean, json_bytes, yaml_block
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
+from kernel.memories.succession import may_change, replaced_by
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
@@ -105,7 +107,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     if tx.one("paths.memories.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
     _index_and_append(tx, path, "created", None, request.content)
-    return Added("ok", path, size, tx.now, _contradicted(request.content, near))
+    return Added("ok", path, size, tx.now, _contradicted(tx, request.content, near))
 
 
 def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
@@ -124,7 +126,7 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
         else:
             _index_and_append(tx, place[0], "created", None, request.content)
             answers.append(
-                Added("ok", *place, tx.now, _contradicted(request.content, _near(tx, place[0], request.content)))
+                Added("ok", *place, tx.now, _contradicted(tx, request.content, _near(tx, place[0], request.content)))
             )
     return answers
 
@@ -138,7 +140,7 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
     tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
     return Replaced(
-        "ok", path, size, tx.now, _contradicted(request.content, _near(tx, path, request.content, is_new=False))
+        "ok", path, size, tx.now, _contradicted(tx, request.content, _near(tx, path, request.content, is_new=False))
     )
 
 
@@ -274,16 +276,21 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
 
 def _near(tx: Tx, path: str, content: str, *, is_new: bool = True) -> _Near:
     """Return the paths of memories that may be about the same thing, each with a function that returns its text."""
-    paths = index.near_subjects(tx, SPACE, path, content, is_new=is_new)
+    paths = index.near_subjects(tx, SPACE, path, content, is_new=is_new, is_change=may_change(content))
     return [(near, tx.ask("paths.memories.content", str, path=near)) for near in paths]
 
 
-def _contradicted(content: str, near: _Near) -> list[str] | UnsetType:
+def _contradicted(tx: Tx, content: str, near: _Near) -> list[str] | UnsetType:
     """Return the paths of memories that seem to say something else about the same thing."""
     if not near:
         return UNSET
-    contradicted = [path for path, texts in near if any(index.seems_to_contradict(content, text) for text in texts())]
-    return contradicted[:_MOST_CONTRADICTED] or UNSET
+    is_replaced = replaced_by(tx, content) if may_change(content) else None
+
+    def is_contradicted(text: str) -> bool:
+        return index.seems_to_contradict(content, text) or (is_replaced is not None and is_replaced(text))
+
+    contradicted = (path for path, texts in near if any(map(is_contradicted, texts())))
+    return [*islice(contradicted, _MOST_CONTRADICTED)] or UNSET
 
 
 def index_text(path: str, content: str) -> str:

@@ -243,14 +243,14 @@ def put(
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
-def near_subjects(tx: Tx, space: str, key: str, text: str, *, is_new: bool) -> list[str]:
+def near_subjects(tx: Tx, space: str, key: str, text: str, *, is_new: bool, is_change: bool) -> list[str]:
     """Return the keys of short statements of a space that may be about the same as the new text of `key`, which had
-    none before if it `is_new`; some may be gone.
+    none before if it `is_new`; some may be gone. The words of a statement that is a change may be others.
     """
     cache: SearchCache = tx.context.search_cache
     subjects = cache.subjects.get(space) or cache.subjects.setdefault(space, Subjects())
     subjects.follow(tx, space)
-    return subjects.near(text, key, is_new=is_new)
+    return subjects.near(text, key, is_new=is_new, is_change=is_change)
 
 
 def set_provenance(

@@ -5,7 +5,8 @@ A slot keeps the key of the last statement that has its hash. The table is a hin
 text by now, so the caller reads them again. It follows the documents that other processes put, once a second.
 """
 
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
@@ -13,12 +14,14 @@ from kernel.search.equivalence import are_about_others, begins_alike, ends_alike
 from kernel.search.query import STOP_WORDS
 from kernel.store.transaction import Tx
 
-_SLOTS = 1 << 16
+_SLOTS = 1 << 17
 _MASK = _SLOTS - 1
 _MOST_READ = 10_000  # documents at once, the last
 _MOST_CHARS, _LEAST_WORDS, _MOST_WORDS = 160, 3, 16
 _MOST_CONTENT = 5  # words of which pairs are looked up
 _MOST_HALF = 7  # words of a beginning that is looked up
+_FIRST_OF_CJK = "\u2e80"
+_LEAST_CJK = 2  # characters of a subject
 _SECOND = len("2026-01-01T00:00:00")
 _WORD = regex(r"[^\W_]+")
 # Words before a value that holds no longer: anywhere, as in "no longer ... X", or just before it, as in "from X".
@@ -49,18 +52,16 @@ class Subjects:
         self._last = self._own = 0  # the last document, and how many were put here since
         self._read_at = ""
 
-    def near(self, text: str, key: str, *, is_new: bool = True) -> list[str]:
-        """Return the keys of statements that may be about the same as the text of `key`, which is noted.
+    def near(self, text: str, key: str, *, is_new: bool = True, is_change: bool = False) -> list[str]:
+        """Return the keys of statements that may be about the same as the text of `key`, which is noted; of a change
+        in whatever words.
 
         The document of `key` has an id of its own if it `is_new`; that of a replaced text has the id before.
         """
         self._own += is_new
-        statement = _statement(text)
-        if statement is None:
-            return []
-        slots = self._slots
-        noted = _noted(statement)
-        near = {slots.get(subject) for subject in (*noted, *_also_asked(statement))}
+        slots, (alike, longer, subjects, pairs) = self._slots, _subjects(text)
+        noted = (*alike, *subjects)
+        near = {slots.get(subject) for subject in (*alike, *longer, *((*subjects, *pairs) if is_change else ()))}
         for subject in noted:
             slots[subject] = key
         return sorted(other for other in near if other and other != key)
@@ -75,9 +76,9 @@ class Subjects:
             after, others = max(self._last, last - _MOST_READ), last - self._last - self._own
             rows = tx.all("kernel.documents.short_since", _Put, doc=after, space=space) if others > 0 else []
         for row in rows:
-            if statement := _statement(row.text.partition("\n")[2]):
-                for subject in _noted(statement):
-                    self._slots[subject] = row.key
+            alike, _, subjects, _ = _subjects(row.text.partition("\n")[2])
+            for subject in (*alike, *subjects):
+                self._slots[subject] = row.key
         self._last, self._own = last, 0
 
 
@@ -126,28 +127,26 @@ def _without_label(text: str) -> str:
     return rest if rest and label.isalpha() else text
 
 
-def _noted(statement: _Statement) -> tuple[int, ...]:
-    """Return the slots of the beginning, of the first half, of the end, of the frame, and of the first two words
-    of content with the last.
+def _subjects(text: str) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+    """Return the slots of a short statement by its form: its beginning, first half, end and frame, and its first words
+    of content with the last; those of a longer or a shorter beginning; those by its subject alone; and those by any two
+    words.
     """
+    statement = _statement(text)
+    if statement is None:
+        is_short = text >= _FIRST_OF_CJK and len(text) <= _MOST_CHARS  # words without blanks between them
+        return (), (), (hash(text[:_LEAST_CJK]) & _MASK,) if is_short else (), ()
     words, content, frame = statement
     half = (len(words) + 1) // 2
+    forms = words[:_LEAST_WORDS], words[:half], words[-_LEAST_WORDS:], frame
+    ends = ((word, content[-1]) for word in content[:2])
+    longer = (words[:count] for count in range(_LEAST_WORDS + 1, min(len(words), _MOST_HALF + 1)))
     return (
-        hash(tuple(words[:_LEAST_WORDS])) & _MASK,
-        hash(tuple(words[:half])) & _MASK,
-        hash(tuple(words[-_LEAST_WORDS:])) & _MASK,
-        hash(tuple(frame)) & _MASK,
-        *(hash((word, content[-1])) & _MASK for word in content[:2]),
+        [hash(part) & _MASK for part in chain(map(tuple, forms), ends)],
+        [hash(tuple(part)) & _MASK for part in longer],
+        (hash(content[0]) & _MASK, hash(tuple(content[:2])) & _MASK),
+        [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)],
     )
-
-
-def _also_asked(statement: _Statement) -> list[int]:
-    """Return further slots that a longer, a shorter or an earlier statement about the same may have noted."""
-    words, content, _ = statement
-    asked = [hash(tuple(words[:count])) & _MASK for count in range(_LEAST_WORDS + 1, min(len(words), _MOST_HALF + 1))]
-    if not (_LEFT.isdisjoint(words) and _LEFT_NEXT.isdisjoint(words)):
-        asked += [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)]
-    return asked
 
 
 def _is_left(newer: _Statement, older: _Statement) -> bool:

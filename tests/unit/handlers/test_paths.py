@@ -63,6 +63,12 @@ def refused(reply: Reply, code: str) -> str:
         ("Ann leads the review board.", "Bob leads the review board."),
         ("The gala is in Bonn.", "Update: the gala is in Trier."),
         ("Le bureau est ouvert le samedi.", "Le bureau n'est plus ouvert le samedi."),
+        # The newer statement has other words.
+        ("Tess wears a brace for her knee.", "Tess no longer wears a brace; she swims."),
+        ("Emil smokes twenty cigarettes a day.", "Emil stopped smoking in May."),
+        ("Iva lives in Riga with her aunt.", "Iva has moved to Turku."),
+        ("The seminar is at 9:15.", "The seminar was pushed back to 10:00."),
+        ("小周住在苏州。", "小周搬到了南京。"),
     ],
 )
 def test_a_write_names_the_memory_that_it_seems_to_contradict(
@@ -81,7 +87,7 @@ def test_a_write_names_the_memory_that_it_seems_to_contradict(
     assert added == {
         "status": "ok",
         "path": "news/today",
-        "content_size": len(newer),
+        "content_size": len(newer.encode()),
         "created_at": NOW,
         "may_contradict": ["team/facts"],
     }
@@ -97,6 +103,10 @@ def test_a_write_names_the_memory_that_it_seems_to_contradict(
         ("The tests take an hour. " * 20, "The tests take an age. " * 20),
         ("The office is in Berlin.", "The office is in Berlin."),
         ("Shopping: the soup needs leeks.", "Shopping: the soup needs cream."),
+        ("Iva lives in Riga.", "Iva moved her piano to the attic."),
+        ("Iva lives in Riga.", "Iva's cousins moved to Turku."),
+        ("Iva works at the mill.", "Iva moved to Turku."),
+        ("Iva plays the oboe.", "Iva no longer eats meat."),
     ],
 )
 def test_a_write_names_no_memory_about_another_thing(call: Call, older: str, newer: str) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Container, Iterator, Sequence, Set
 from functools import partial
 from itertools import chain, combinations, dropwhile, pairwise, takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from handlers.common.scoring import ScoredDocument
 from kernel.core.lazy_regex import regex
 from kernel.search import index
 from kernel.store.transaction import Tx
@@ -84,11 +84,25 @@ _COMPOUND = regex(r"(?<![^\W_])[^\W\d_]++(?:[-_][^\W\d_]++)+")
 _SWITCHED = _WORDS["switched"]
 _TO = frozenset("to auf nach zu a à".split())
 _CHANGED = _SWITCHED.union(*(changes for _, changes in _CHANGES))
+_MARKS = _CHANGED | _PAST | _RECENT | _WORDS["ended"]
+_CJK_MARKS = [word for word in _MARKS if word >= _FIRST_OF_CJK]
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = _CHANGED.union(_AUXILIARIES, _WORDS["relation"], *(states for states, _ in _CHANGES))
 
 
 _CJK_RELATIONS = regex("|".join(sorted(filter(_FIRST_OF_CJK.__lt__, _RELATIONS), reverse=True)))
+
+
+class RankedDocument(Struct, frozen=True):
+    """A memory that was found, and its score; `newer` is the id of another that seems to replace it."""
+
+    score: float
+    scored: index.Scored | None
+    document: index.Document
+    newer: str = ""
+
+
+_Ranked = TypeVar("_Ranked", bound=RankedDocument)
 
 
 class _Asked(NamedTuple):
@@ -120,7 +134,7 @@ class _Statement(NamedTuple):
     its share of a value that the question names.
     """
 
-    item: ScoredDocument
+    item: RankedDocument
     doc: int
     text: str
     is_labelled: bool
@@ -138,7 +152,7 @@ class _Statement(NamedTuple):
 _Rule = Callable[[_Statement, _Statement], bool]  # whether the first goes before the second
 
 
-def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
+def newer_first(tx: Tx, question: str, items: Sequence[_Ranked]) -> list[_Ranked]:
     """Return the hits with newer statements before the older that they seem to replace, otherwise in their order.
 
     An older hit names the newer.
@@ -170,7 +184,43 @@ def newer_first(tx: Tx, question: str, items: Sequence[ScoredDocument]) -> list[
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
 
-def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None]) -> list[ScoredDocument]:
+def may_change(text: str) -> bool:
+    """Return whether a short statement denies something or has a word of change."""
+    if len(text) > _MOST_CHARS:
+        return False
+    if text >= _FIRST_OF_CJK:
+        return index.is_negated(text) or any(word in text for word in _CJK_MARKS)
+    return not _MARKS.isdisjoint(_WORD.findall(text.lower())) or index.is_negated(text)
+
+
+def replaced_by(tx: Tx, newer: str) -> Callable[[str], bool]:
+    """Return a test for older statements: whether `newer`, which `may_change`, says that they hold no longer."""
+    text = _statement_text(newer)
+    words = _content_words(tx, text) if text else {}
+
+    def is_replaced(older: str) -> bool:
+        older = _statement_text(older)
+        if not 0 < len(older) <= _MOST_CHARS:
+            return False
+        own = _content_words(tx, older)
+        forms = {stem: form for stem, form in own.items() if stem in words}
+        subjects = {stem for stem, form in forms.items() if form not in _RELATIONS} or {*forms}
+        least = 0 if older >= _FIRST_OF_CJK else min(len(own), len(words))
+        if not subjects or 2 * len(forms) + 2 < least:  # as in `_may_be_same`
+            return False
+        question = " ".join(forms.values())
+        asked = _Asked(subjects, subjects, forms, question, None, partial(index.has_word_like, tx, question), {})
+        new, old = (_statement(tx, _item(at, each), each, asked) for at, each in enumerate((text, older)))
+        return new is not None and old is not None and _compare(new, old)
+
+    return is_replaced
+
+
+def _item(doc: int, text: str) -> RankedDocument:
+    return RankedDocument(1.0, None, index.Document(doc, "", "", "", text, "", "", "", "", ""))
+
+
+def _in_order(sequence: list[_Ranked], statements: list[_Statement | None]) -> list[_Ranked]:
     every = [statement for statement in statements if statement is not None]
     listed: dict[int, bool] = {}
     replaced = _replaced(every, listed)
@@ -182,8 +232,8 @@ def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None
         rules.append(lambda bare, part: _is_asked_bare(bare, part) and _are_no_lists(every, listed, bare, part))
     for rule in rules:
         for at, better in enumerate(statements):
-            others = enumerate(statements[:at]) if better else ()
-            first = next((place for place, other in others if better and other and rule(better, other)), at)
+            above = enumerate(statements[:at]) if better else ()
+            first = next((place for place, worse in above if better and worse and rule(better, worse)), at)
             if first < at:
                 statements.insert(first, statements.pop(at))
                 sequence.insert(first, replace(sequence.pop(at), score=sequence[first].score))
@@ -196,7 +246,7 @@ def _in_order(sequence: list[ScoredDocument], statements: list[_Statement | None
 
 
 def _replaced(every: Sequence[_Statement], listed: dict[int, bool]) -> set[tuple[int, int]]:
-    """Return the documents of each newer statement and of each older one that it replaces.
+    """Return the documents of each newer statement and of the older that it replaces.
 
     If a statement replaces another, their values hold in turn: of all statements that have them, in whatever words, the
     newer replaces the older.
@@ -213,7 +263,7 @@ def _replaced(every: Sequence[_Statement], listed: dict[int, bool]) -> set[tuple
         return replaced
     values: dict[int, int] = {}  # the first document that says the same, by document
     for at, statement in enumerate(every):
-        same = next((other for other in every[:at] if _says_same(statement, other, replaced)), statement)
+        same = next((earlier for earlier in every[:at] if _says_same(statement, earlier, replaced)), statement)
         values[statement.doc] = values.get(same.doc, same.doc)
     in_turn = {frozenset((values[newer], values[older])) for newer, older in replaced}
     for newer, older in later:
@@ -263,20 +313,20 @@ def _is_in_list(every: Sequence[_Statement], statement: _Statement) -> bool:
 
 
 def _count_values(statements: Sequence[_Statement]) -> int:
-    """Return the number of values of a relation. Two statements have the same if one says nothing that the other does
-    not, as "She studies with Ann" and "Ann teaches her", or they differ in words of relations alone.
+    """Return the number of values of a relation. Two statements have the same if the first says nothing that the second
+    does not, as "She studies with Ann" and "Ann teaches her", or they differ in words of relations alone.
     """
     every = frozenset.intersection(*(statement.words for statement in statements))
     values: list[dict[str, str]] = []
     for statement in statements:
         value = _said_of(statement, every)
-        if value and not any(_is_same_value(value, other) for other in values):
+        if value and not any(_is_same_value(value, counted) for counted in values):
             values.append(value)
     return len(values)
 
 
 def _is_same_value(first: dict[str, str], second: dict[str, str], *, may_add: bool = True) -> bool:
-    """Return whether two statements have the same words of a value, and one has no others but of a change or, unless
+    """Return whether two statements have the same words of a value, and either has no others but of a change or, unless
     `may_add`, of a relation. "Switched from Ann to Bob" adds another value to "with Ann".
     """
     if first.keys().isdisjoint(second):
@@ -300,7 +350,7 @@ def _statement_text(text: str) -> str:
     return lines[-1]
 
 
-def _statement(tx: Tx, item: ScoredDocument, text: str, asked: _Asked) -> _Statement | None:
+def _statement(tx: Tx, item: RankedDocument, text: str, asked: _Asked) -> _Statement | None:
     """Return the hit as a statement about at least half of the subjects; None if it is none."""
     label = _LABEL.match(text)
     text = text[label.end() :] if label else text
@@ -386,8 +436,8 @@ def _has_long_name(newer: _Statement, older: _Statement) -> bool:
     thing would be alike.
     """
     pairs = {*pairwise(newer.sequence)} & {*pairwise(older.sequence)}
-    others = ({*pair} - newer.subjects for pair in pairs if not newer.subjects.isdisjoint(pair))
-    return any(_RELATIONS.isdisjoint(newer.forms[stem] for stem in stems) for stems in others)
+    rests = ({*pair} - newer.subjects for pair in pairs if not newer.subjects.isdisjoint(pair))
+    return any(_RELATIONS.isdisjoint(newer.forms[stem] for stem in stems) for stems in rests)
 
 
 def _is_switched(newer: _Statement, older: _Statement) -> bool:
@@ -429,20 +479,20 @@ def _beginning(newer: _Statement, older: _Statement) -> int:
 
 
 def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
-    """Return whether two statements of a subject say other things of it, of which the question asks for one, as "opens
-    at 8" and "closes at 6" do, or one has and the other is something. A word of change says the same, and so does a
-    newer statement that says the older value otherwise, as "moved from X to Y" and "no longer X" do.
+    """Return whether two statements of a subject say other things of it, of which the question asks for the first, as
+    "opens at 8" and "closes at 6" do, or the first has and the second is something. A word of change says the same, and
+    so does a newer statement that says the older value otherwise, as "moved from X to Y" and "no longer X" do.
     """
     at, value = _beginning(newer, older), _last(older)
-    verb, other = older.spoken[at], newer.spoken[at]
+    verb, change = older.spoken[at], newer.spoken[at]
     if index.is_negated(newer.text) != index.is_negated(older.text):
         return not _places(newer.sequence, value) and _last(newer) not in older.words
     if _places(newer.sequence, value) and not _is_in_place(newer, older, at + 1, older.forms[value]):
         return False
-    if verb in _HAS and other in _IS:
+    if verb in _HAS and change in _IS:
         return older.spoken[at + 1] in _DETERMINERS
-    are_other = at > 0 and _is_relation(older, newer, verb) and _is_relation(newer, older, other)
-    return are_other and older.asked.is_for(verb) != newer.asked.is_for(other)
+    are_other = at > 0 and _is_relation(older, newer, verb) and _is_relation(newer, older, change)
+    return are_other and older.asked.is_for(verb) != newer.asked.is_for(change)
 
 
 def _last(statement: _Statement) -> str:
@@ -457,10 +507,10 @@ def _is_in_place(newer: _Statement, older: _Statement, after: int, word: str) ->
     return word in newer.spoken and before[0] == before[1] and not newer.stems.keys() >= {*before[0]}
 
 
-def _is_relation(statement: _Statement, other: _Statement, word: str) -> bool:
-    """Return whether a word of content may be the verb of one statement alone, and is none of change."""
+def _is_relation(statement: _Statement, beside: _Statement, word: str) -> bool:
+    """Return whether a word of content may be the verb of a statement alone, and is none of change."""
     stem = statement.stems.get(word)
-    if stem is None or stem in other.words or stem == statement.sequence[-1] or stem.isdigit():
+    if stem is None or stem in beside.words or stem == statement.sequence[-1] or stem.isdigit():
         return False
     return word not in _CHANGED and word not in _PAST and not word.endswith(_ADVERB)
 
@@ -554,7 +604,7 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     if len(newer.sequence) != len(older.sequence):
         return False
     pairs = zip(newer.sequence, older.sequence, strict=True)
-    same = [one == other and not _are_acronyms(newer, older, one) for one, other in pairs]
+    same = [word == before and not _are_acronyms(newer, older, word) for word, before in pairs]
     return any(same) and not same[0] and not same[-1] and not (_is_passive(newer, older) or _is_changed(newer, older))
 
 
@@ -748,15 +798,15 @@ def _is_asked_bare(bare: _Statement, part: _Statement) -> bool:
     return _is_about_part(part, bare) or (_are_other_names(bare, part) and _names_as_asked(bare, part))
 
 
-def _names_as_asked(statement: _Statement, other: _Statement) -> bool:
+def _names_as_asked(statement: _Statement, rival: _Statement) -> bool:
     """Return whether a statement alone spells a subject as the question does."""
     asked = statement.asked.forms
-    stems = [stem for stem in statement.subjects if statement.forms[stem] != other.forms[stem]]
+    stems = [stem for stem in statement.subjects if statement.forms[stem] != rival.forms[stem]]
     return all(statement.forms[stem] == asked[stem] for stem in stems)
 
 
 def _may_replace(newer: _Statement, older: _Statement) -> bool:
-    """Return whether a statement is of the same dialect as an older one, and answers nearly as well."""
+    """Return whether a statement is of the same dialect as an older statement, and answers nearly as well."""
     documents = newer.item.document, older.item.document
     if documents[0].space.partition(":")[0] != documents[1].space.partition(":")[0]:
         return False
