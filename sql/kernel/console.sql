@@ -282,12 +282,13 @@ LIMIT :limit;
 
 -- name: history_about
 -- The memories, and links between them, of which a text in the history holds every word, in lower case.
-SELECT DISTINCT h.space || '/' || h.key
+SELECT h.space || '/' || h.key
 FROM history AS h
 WHERE
     NOT EXISTS (
         SELECT 1 FROM json_each(:words) AS w
         WHERE instr(lower(coalesce(h.before, '')), w.value) = 0 AND instr(lower(coalesce(h.after, '')), w.value) = 0
     )
+GROUP BY h.space, h.key
 ORDER BY h.space, h.key
 LIMIT :limit;
