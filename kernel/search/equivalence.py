@@ -41,7 +41,11 @@ _NEGATIONS = frozenset(
 )
 # Beside these "no" is "in the".
 _PORTUGUESE = frozenset("agora ao aos da das do dos ele ela em fica foi na nas o os um uma é".split())
-_NEGATED = regex(r"n['’]t\b|n(?<![^\W_]n)['’](?=[^\W_])|ません|ない|なかった|않|없|아니|不|没|沒|無|无|未|ไม่")
+# Signs of denial but in names and words of another sense, as Wuxi, the future, wireless, different, only.
+_NEGATED = regex(
+    r"n['’]t\b|n(?<![^\W_]n)['’](?=[^\W_])|ません|(?<!少)ない|なかった|않|없|아니|不(?![但仅僅动動产産同久断斷管过過锈錆错錯])"
+    r"|没|沒|無(?![印料線论論])|无(?![线锡论])|未(?![来來])|ไม่"
+)
 
 
 class _Names(NamedTuple):
