@@ -66,7 +66,7 @@ class Remarks:
 
     def __init__(self, parts: Iterable[LeftOut] = ()) -> None:
         self._counts = Counter[tuple[str, str]]()
-        self._names: dict[tuple[str, str], list[str]] = {}
+        self._names: dict[tuple[str, str], Counter[str]] = {}
         self._faults = list[str]()
         self.damaged = self.left_out = 0
         for part in parts:
@@ -77,11 +77,11 @@ class Remarks:
         self._counts[verb, part.reason] += 1
         self.left_out += verb == "left out"
         self.damaged += part.is_damage
-        names = self._names.setdefault((verb, part.reason), [])
-        if part.name and len(names) < _SHOWN_NAMES and (name := shown(part.name)) not in names:
-            names.append(name)
+        names, name = self._names.setdefault((verb, part.reason), Counter()), shown(part.name)
+        if name and (name in names or len(names) < _SHOWN_NAMES):
+            names[name] += 1
         if part.is_damage and len(self._faults) < _SHOWN_NAMES:
-            self._faults.append(": ".join(filter(None, (shown(part.name), part.reason))))
+            self._faults.append(": ".join(filter(None, (name, part.reason))))
 
     def check(self, source: "Source", kept: int) -> None:
         """Raises Fault with the damage of a source, if nothing else is in it, or if none is allowed."""
@@ -104,7 +104,7 @@ class Remarks:
 
     def _told_names(self, verb: str, reason: str) -> str:
         names = self._names[verb, reason]
-        more = self._counts[verb, reason] - len(names)
+        more = self._counts[verb, reason] - names.total()
         return ", ".join([*names, *([f"{more} more"] if names and more else [])])
 
 

@@ -13,7 +13,8 @@ SELECT
     CASE
         WHEN
             octet_length(d.text) <= 2000
-            AND substr(CAST(d.text AS blob), -1) IN (x'3f', x'9f') -- the last byte of each of these, without counting
+            -- The last byte of each of these, without counting.
+            AND hex(substr(CAST(d.text AS blob), -1)) IN ('3F', '9F')
             AND substr(d.text, length(d.text)) IN ('?', '？', '؟')
             THEN coalesce(
                 (SELECT octet_length(n.text) FROM doc AS n WHERE n.place = d.place AND n.id > d.id ORDER BY n.id LIMIT 1), 0

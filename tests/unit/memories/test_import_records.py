@@ -45,7 +45,7 @@ def test_reasons_are_told_with_some_names_the_most_frequent_first() -> None:
 
 def test_a_name_is_told_once() -> None:
     assert remarks(*[LeftOut("empty", name) for name in ("a.md", "a.md", "b.md")]).lines() == [
-        "left out: 3 a.md, b.md, 1 more: empty"
+        "left out: 3 a.md, b.md: empty"
     ]
 
 

@@ -177,7 +177,7 @@ def test_a_packed_file_that_is_cut_off_is_refused(run: Run, tmp_path: Path) -> N
         (f'{{"type":"other"}}\n{GOOD}', ["1 line 1: is no entity and no relation"], True),
         (f'{{"type":"entity","name":"B","observations":[]}}\n{GOOD}', ["1 line 1: no entityType"], True),
         (f'{GOOD}\n{{"type":"relation","from":1,"to":"Ada"}}\n', ["1 line 3: no from and no relationType"], True),
-        (GOOD.replace('"likes tea"', 'null,"likes tea",{}'), ["2 line 1, line 1: an observation without text"], True),
+        (GOOD.replace('"likes tea"', 'null,"likes tea",{}'), ["2 line 1: an observation without text"], True),
         (
             GOOD.replace("\n", f'\n{{"type":"entity","name":"{"x" * 1001}","entityType":"t","observations":[]}}\n'),
             ["1 line 2: a name or type of more than 1000 characters"],
