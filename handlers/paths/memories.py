@@ -50,7 +50,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import did_you_mean, json_bytes, yaml_block
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
-from kernel.memories.succession import may_change, replaced_by
+from kernel.memories.succession import CHANGE_MARKS, may_change, replaced_by
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
@@ -276,7 +276,7 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
 
 def _near(tx: Tx, path: str, content: str, *, is_new: bool = True) -> _Near:
     """Return the paths of memories that may be about the same thing, each with a function that returns its text."""
-    paths = index.near_subjects(tx, SPACE, path, content, is_new=is_new, is_change=may_change(content))
+    paths = index.near_subjects(tx, SPACE, path, content, is_new=is_new, marks=CHANGE_MARKS)
     return [(near, tx.ask("paths.memories.content", str, path=near)) for near in paths]
 
 

@@ -84,8 +84,8 @@ _COMPOUND = regex(r"(?<![^\W_])[^\W\d_]++(?:[-_][^\W\d_]++)+")
 _SWITCHED = _WORDS["switched"]
 _TO = frozenset("to auf nach zu a à".split())
 _CHANGED = _SWITCHED.union(*(changes for _, changes in _CHANGES))
-_MARKS = _CHANGED | _PAST | _RECENT | _WORDS["ended"]
-_CJK_MARKS = [word for word in _MARKS if word >= _FIRST_OF_CJK]
+CHANGE_MARKS = _CHANGED | _PAST | _RECENT | _WORDS["ended"]
+_CJK_MARKS = [word for word in CHANGE_MARKS if word >= _FIRST_OF_CJK]
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = _CHANGED.union(_AUXILIARIES, _WORDS["relation"], *(states for states, _ in _CHANGES))
 
@@ -190,7 +190,7 @@ def may_change(text: str) -> bool:
         return False
     if text >= _FIRST_OF_CJK:
         return index.is_negated(text) or any(word in text for word in _CJK_MARKS)
-    return not _MARKS.isdisjoint(_WORD.findall(text.lower())) or index.is_negated(text)
+    return not CHANGE_MARKS.isdisjoint(_WORD.findall(text.lower())) or index.is_negated(text)
 
 
 def replaced_by(tx: Tx, newer: str) -> Callable[[str], bool]:

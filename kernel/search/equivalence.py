@@ -182,11 +182,14 @@ def _first_word(text: str) -> str:
 def is_negated(text: str) -> bool:
     """Return whether a text denies something, in any of some twenty languages."""
     text = text.lower()
-    words = {*_WORD.findall(text)}
-    denying = words & _NEGATIONS
-    if denying == {"no"} and not words.isdisjoint(_PORTUGUESE):
-        return False
-    return bool(denying) or _NEGATED.search(text) is not None
+    return are_denying(_WORD.findall(text), text)
+
+
+def are_denying(words: Sequence[str], text: str) -> bool:
+    """Return the same of the words of a text in small letters."""
+    if not _NEGATIONS.isdisjoint(words):
+        return {*words} & _NEGATIONS != {"no"} or _PORTUGUESE.isdisjoint(words)
+    return not (text.isascii() and "'" not in text) and _NEGATED.search(text) is not None
 
 
 def is_common(text: str) -> bool:

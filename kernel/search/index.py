@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from datetime import date
 from functools import partial
 from typing import NamedTuple
@@ -243,14 +243,14 @@ def put(
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
-def near_subjects(tx: Tx, space: str, key: str, text: str, *, is_new: bool, is_change: bool) -> list[str]:
+def near_subjects(tx: Tx, space: str, key: str, text: str, *, is_new: bool, marks: Set[str]) -> list[str]:
     """Return the keys of short statements of a space that may be about the same as the new text of `key`, which had
-    none before if it `is_new`; some may be gone. The words of a statement that is a change may be others.
+    none before if it `is_new`; some may be gone. `marks` are words of a change, which has other words.
     """
     cache: SearchCache = tx.context.search_cache
     subjects = cache.subjects.get(space) or cache.subjects.setdefault(space, Subjects())
     subjects.follow(tx, space)
-    return subjects.near(text, key, is_new=is_new, is_change=is_change)
+    return subjects.near(text, key, is_new=is_new, marks=marks)
 
 
 def set_provenance(

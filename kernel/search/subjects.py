@@ -5,12 +5,12 @@ A slot keeps the key of the last statement that has its hash. The table is a hin
 text by now, so the caller reads them again. It follows the documents that other processes put, once a second.
 """
 
-from collections.abc import Sequence
-from itertools import chain, combinations
+from collections.abc import Set
+from itertools import combinations
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
-from kernel.search.equivalence import are_about_others, begins_alike, ends_alike, is_negated
+from kernel.search.equivalence import are_about_others, are_denying, begins_alike, ends_alike, is_negated
 from kernel.search.query import STOP_WORDS
 from kernel.store.transaction import Tx
 
@@ -20,6 +20,7 @@ _MOST_READ = 10_000  # documents at once, the last
 _MOST_CHARS, _LEAST_WORDS, _MOST_WORDS = 160, 3, 16
 _MOST_CONTENT = 5  # words of which pairs are looked up
 _MOST_HALF = 7  # words of a beginning that is looked up
+_BY_FORM = 6  # slots of a statement by its form
 _FIRST_OF_CJK = "\u2e80"
 _LEAST_CJK = 2  # characters of a subject
 _SECOND = len("2026-01-01T00:00:00")
@@ -52,16 +53,26 @@ class Subjects:
         self._last = self._own = 0  # the last document, and how many were put here since
         self._read_at = ""
 
-    def near(self, text: str, key: str, *, is_new: bool = True, is_change: bool = False) -> list[str]:
-        """Return the keys of statements that may be about the same as the text of `key`, which is noted; of a change
-        in whatever words.
+    def near(self, text: str, key: str, *, is_new: bool = True, marks: Set[str] = frozenset()) -> list[str]:
+        """Return the keys of statements that may be about the same as the text of `key`, which is noted; if it denies
+        something or has one of the `marks` of a change, of those in other words too.
 
         The document of `key` has an id of its own if it `is_new`; that of a replaced text has the id before.
         """
         self._own += is_new
-        slots, (alike, longer, subjects, pairs) = self._slots, _subjects(text)
-        noted = (*alike, *subjects)
-        near = {slots.get(subject) for subject in (*alike, *longer, *((*subjects, *pairs) if is_change else ()))}
+        slots, statement = self._slots, _statement(text)
+        noted = _noted(text, statement)
+        asked = noted
+        if statement is not None:
+            words, content, _ = statement
+            asked = noted[:_BY_FORM]
+            asked += [
+                hash(tuple(words[:count])) & _MASK for count in range(_LEAST_WORDS + 1, min(len(words), _MOST_HALF + 1))
+            ]
+            if not marks.isdisjoint(words) or are_denying(words, text.lower()):
+                asked += noted[_BY_FORM:]
+                asked += [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)]
+        near = {*map(slots.get, asked)}
         for subject in noted:
             slots[subject] = key
         return sorted(other for other in near if other and other != key)
@@ -76,8 +87,8 @@ class Subjects:
             after, others = max(self._last, last - _MOST_READ), last - self._last - self._own
             rows = tx.all("kernel.documents.short_since", _Put, doc=after, space=space) if others > 0 else []
         for row in rows:
-            alike, _, subjects, _ = _subjects(row.text.partition("\n")[2])
-            for subject in (*alike, *subjects):
+            text = row.text.partition("\n")[2]
+            for subject in _noted(text, _statement(text)):
                 self._slots[subject] = row.key
         self._last, self._own = last, 0
 
@@ -127,26 +138,25 @@ def _without_label(text: str) -> str:
     return rest if rest and label.isalpha() else text
 
 
-def _subjects(text: str) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
-    """Return the slots of a short statement by its form: its beginning, first half, end and frame, and its first words
-    of content with the last; those of a longer or a shorter beginning; those by its subject alone; and those by any two
-    words.
+def _noted(text: str, statement: _Statement | None) -> list[int]:
+    """Return the slots that note a short text: by its form, of which the beginning, the first half, the end, the frame,
+    and the first two words of content with the last; then by its subject, of a word and of two.
     """
-    statement = _statement(text)
     if statement is None:
         is_short = text >= _FIRST_OF_CJK and len(text) <= _MOST_CHARS  # words without blanks between them
-        return (), (), (hash(text[:_LEAST_CJK]) & _MASK,) if is_short else (), ()
+        return [hash(text[:_LEAST_CJK]) & _MASK] if is_short else []
     words, content, frame = statement
+    first, second = content[0], content[min(1, len(content) - 1)]
     half = (len(words) + 1) // 2
-    forms = words[:_LEAST_WORDS], words[:half], words[-_LEAST_WORDS:], frame
-    ends = ((word, content[-1]) for word in content[:2])
-    longer = (words[:count] for count in range(_LEAST_WORDS + 1, min(len(words), _MOST_HALF + 1)))
-    return (
-        [hash(part) & _MASK for part in chain(map(tuple, forms), ends)],
-        [hash(tuple(part)) & _MASK for part in longer],
-        (hash(content[0]) & _MASK, hash(tuple(content[:2])) & _MASK),
-        [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)],
+    forms = (
+        words[:_LEAST_WORDS],
+        words[:half],
+        words[-_LEAST_WORDS:],
+        frame,
+        (first, content[-1]),
+        (second, content[-1]),
     )
+    return [*(hash(tuple(part)) & _MASK for part in forms), hash(first) & _MASK, hash((first, second)) & _MASK]
 
 
 def _is_left(newer: _Statement, older: _Statement) -> bool:
