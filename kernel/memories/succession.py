@@ -129,15 +129,16 @@ class _Mention(NamedTuple):
 
 
 class _Statement(NamedTuple):
-    """A short hit, its number, its text without its label, all its words, its content words, their stems in order and
-    those that are no numbers, those of the question's subjects that it holds, the mentions of these, the question, and
-    its share of a value that the question names.
+    """A short hit, its number, its text without its label, whether it denies something, all its words, its content
+    words, their stems in order and those that are no numbers, those of the question's subjects that it holds, the
+    mentions of these, the question, and its share of a value that the question names.
     """
 
     item: RankedDocument
     doc: int
     text: str
     is_labelled: bool
+    is_negated: bool
     spoken: list[str]
     sequence: tuple[str, ...]
     forms: dict[str, str]  # of the content words, by their stems
@@ -369,6 +370,7 @@ def _statement(tx: Tx, item: RankedDocument, text: str, asked: _Asked) -> _State
         item.document.doc,
         text,
         is_labelled=label is not None,
+        is_negated=index.are_denying(spoken, lowered),
         spoken=spoken,
         sequence=tuple(forms),
         forms=forms,
@@ -461,7 +463,7 @@ def _is_denied(newer: _Statement, older: _Statement) -> bool:
     """Return whether the newer statement denies the older in some of its words: "no longer takes aspirin" and "takes
     aspirin for her back".
     """
-    if not index.is_negated(newer.text) or index.is_negated(older.text):
+    if not newer.is_negated or older.is_negated:
         return False
     if older.text >= _FIRST_OF_CJK:
         return newer.text[0] == older.text[0] and 2 * len(newer.words & older.words) >= len(older.words)
@@ -485,7 +487,7 @@ def _says_otherwise(newer: _Statement, older: _Statement) -> bool:
     """
     at, value = _beginning(newer, older), _last(older)
     verb, change = older.spoken[at], newer.spoken[at]
-    if index.is_negated(newer.text) != index.is_negated(older.text):
+    if newer.is_negated != older.is_negated:
         return not _places(newer.sequence, value) and _last(newer) not in older.words
     if _places(newer.sequence, value) and not _is_in_place(newer, older, at + 1, older.forms[value]):
         return False

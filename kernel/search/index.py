@@ -33,6 +33,7 @@ from kernel.search.documents import (
 )
 from kernel.search.equivalence import (
     are_about_others,
+    are_denying,
     begin_apart,
     begins_alike,
     ends_alike,
@@ -101,6 +102,7 @@ __all__ = [
     "Weights",
     "Within",
     "are_about_others",
+    "are_denying",
     "begin_apart",
     "begins_alike",
     "character_pairs",
