@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from handlers.importers import agent_memories, chats, cogx, editor_chats, letta, markdown_folders, rules
+from handlers.importers import agent_memories, chats, cogx, editor_chats, letta, markdown_folders, messages, rules
 from handlers.importers.agent_stores import EXPORTS, GRAPHITI, LANGGRAPH
 from handlers.importers.archives import has_files, head_of, inner, is_zip, unpack_zip
 from handlers.importers.archives import unpacked as unpacked_file
@@ -213,6 +213,13 @@ IMPORTS = (
         ("fact", "source_node_uuid"),
         ("fact", "facts", "uuid"),
         ("uuid", "labels", "summary"),
+    ),
+    _import(
+        messages.MESSAGES,
+        "conversations as messages with a role and a content",
+        "sessions",
+        (messages.is_messages, messages.open_messages),
+        is_apart=True,
     ),
     _program(
         MEM0,

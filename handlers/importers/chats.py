@@ -54,7 +54,7 @@ _OF_ACCOUNT = (
 _NOTICE = "This block is not supported on your current device yet."  # Claude writes it for uses of tools
 # A mark of ChatGPT in an answer: its kind, and its object, such as the source that it cites or the name it explains.
 _MARK = regex(r"\ue200(\w{1,40})\ue202([^\ue200\ue201]*)\ue201", 0)
-_PERSON, AGENT = {"user", "human"}, {"assistant"}
+PERSON, AGENT = {"user", "human"}, {"assistant"}
 Row = Mapping[str, Any]
 _Make = Callable[[str, Row, str], Iterator[Item]]
 
@@ -199,7 +199,7 @@ def exchanges(
             yield item
         elif item.is_given_up:
             given_up.append(item._replace(text=_cut(item.text)))
-        elif item.role in _PERSON:
+        elif item.role in PERSON:
             yield from _of_turns(system, number, count, turns, title, at, name)
             turns, count = [item], count + 1
             held.add(hash((item.at, _cut(item.text))))
@@ -228,7 +228,7 @@ def _of_turns(
 
 def _given_up(system: str, number: str, title: str, item: Message, held: Digests) -> Item:
     """Return a record of a question that is no more, since it may have been imported before, else what is left out."""
-    if item.role not in _PERSON or not item.at or hash((item.at, item.text)) in held:
+    if item.role not in PERSON or not item.at or hash((item.at, item.text)) in held:
         return LeftOut(_BRANCH, title)
     return Record(
         "sessions",
@@ -295,9 +295,9 @@ def _chatgpt_message(message: Row) -> Message | LeftOut | None:
     is_said = text_of(content, "content_type") in _SAID and text_of(message, "recipient") in _TO_ALL
     is_hidden = bool(metadata.get("is_visually_hidden_from_conversation"))
     text = _MARK.sub(_shown_in_mark, texts_in_parts(parts))
-    if is_hidden or not is_said or role not in _PERSON | AGENT:
+    if is_hidden or not is_said or role not in PERSON | AGENT:
         return LeftOut(_HIDDEN) if text or _is_filled(content) else None
-    if role in _PERSON and not text:
+    if role in PERSON and not text:
         text = parts_without_text(parts, metadata.get("attachments"))
     if text or not _is_filled(content):
         return Message(role, text, time_in(message, "create_time")) if text else None
@@ -389,7 +389,7 @@ def tools(content: object) -> list[LeftOut]:
 def _claude_text(message: Row) -> str:
     """Return the text of the blocks of a message; its own text has a notice for each block that is none."""
     text = texts_in_parts(message.get("content")) or text_of(message, "text").replace(_NOTICE, "").strip("` \n")
-    if text or text_of(message, "sender") not in _PERSON:
+    if text or text_of(message, "sender") not in PERSON:
         return text
     return parts_without_text(message.get("content"), message.get("attachments"), message.get("files"))
 

@@ -331,6 +331,15 @@ SAVED = [
     {"role": "user", "parts": [{"functionResponse": {"name": "read_file"}}]},
     {"role": "model", "parts": [{"text": "80."}]},
 ]
+SAID: list[dict[str, Any]] = [
+    {"role": "system", "content": "You are helpful."},
+    {"role": "user", "content": "Where are the spare keys?"},
+    {"role": "assistant", "content": "In the safe."},
+    {"role": "user", "content": [{"type": "text", "text": "Who has the code?"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "t1"}]},
+    {"role": "tool", "tool_call_id": "t1", "content": "Mira"},
+    {"role": "assistant", "content": "Mira has it."},
+]
 COPILOT = {
     "responderUsername": "GitHub Copilot",
     "initialLocation": "panel",
@@ -531,6 +540,22 @@ SOURCES: Mapping[str, Given] = {
     ),
     "copilot-chat": Given(
         json_file("chat.json", COPILOT), "copilot-chat", {"memories": 3, "already there": 0, "left out": 3}
+    ),
+    "messages": Given(
+        json_file("chat.json", {"id": "c1", "title": "Keys", "created_at": "2026-05-01T08:00:00Z", "messages": SAID}),
+        "messages",
+        {"memories": 2, "already there": 0, "left out": 3},
+    ),
+    "messages alone": Given(
+        json_file("chat.json", SAID), "messages", {"memories": 2, "already there": 0, "left out": 3}
+    ),
+    "messages by lines": Given(
+        lambda folder: (
+            text_files("s", {"chats.jsonl": "\n".join(json.dumps({"messages": SAID[at:]}) for at in (1, 3))})(folder)
+            / "chats.jsonl"
+        ),
+        "messages",
+        {"memories": 3, "already there": 0, "left out": 4},
     ),
     "letta blocks": Given(
         json_file("blocks.json", [{"label": "human", "value": "Ada.", "limit": 5000}, {"label": "style", "value": ""}]),

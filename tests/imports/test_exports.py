@@ -424,7 +424,7 @@ LONG = "Herbs grow in pots. " * 200
             [
                 "left out: 1 Herbs, exchange 1: the rest of a text of more than 2,000 characters",
                 "left out: 1 a: the content of an attachment",
-                "left out: 2 Herbs, 1 more: a call of a tool, or a thought",
+                "left out: 2 Herbs: a call of a tool, or a thought",
             ],
         ),
         (
@@ -447,8 +447,8 @@ LONG = "Herbs grow in pots. " * 200
             },
             [],
             [
-                "left out: 2 Herbs, 1 more: hidden, or of a tool",
-                "left out: 2 Herbs, 1 more: of a branch that was given up",
+                "left out: 2 Herbs: hidden, or of a tool",
+                "left out: 2 Herbs: of a branch that was given up",
             ],
         ),
     ],
@@ -492,12 +492,12 @@ EDITED = (("0", "human", "Tee?"), ("1", "assistant", "Golf?"), ("0", "human", "T
 @pytest.mark.parametrize(
     ("said", "more", "texts", "told"),
     [
-        (EDITED, {}, ["Question: Tea?\n\nAnswer: Sencha."], ["left out: 2 Tea, 1 more: of a branch that was given up"]),
+        (EDITED, {}, ["Question: Tea?\n\nAnswer: Sencha."], ["left out: 2 Tea: of a branch that was given up"]),
         (
             EDITED,
             {"current_leaf_message_uuid": "2"},
             ["Question: Tee?\n\nAnswer: Golf?"],
-            ["left out: 2 Tea, 1 more: of a branch that was given up"],
+            ["left out: 2 Tea: of a branch that was given up"],
         ),
         ((("", "human", "Tea?"), ("", "assistant", "Sencha.")), {}, ["Question: Tea?\n\nAnswer: Sencha."], []),
         (
