@@ -152,6 +152,9 @@ def copy_before_migration(db: Connection, home: Path) -> None:
         raise Fault(
             "storage", f"A copy is made before the database is migrated; free {size >> 20} MiB in {home} for it."
         ) from None
+    except Fault as fault:
+        if fault.code != "conflict":  # another process copied the same version in the same millisecond
+            raise
     for old in sorted(home.glob(f"{_BEFORE_MIGRATION}*.db"))[:-_COPIES_KEPT]:
         old.unlink(missing_ok=True)
 

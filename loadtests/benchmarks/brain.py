@@ -159,13 +159,13 @@ def _hits(text: str) -> Callable[[Tx], Any]:
 
 def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], Any]:
     """The full-text statements alone, with the FTS5 expressions that search builds from each question."""
-    visits: dict[str, list[tuple[Any, Sequence[int]]]] = {text: [] for text in asked}
+    visits: dict[str, list[tuple[Any, ...]]] = {text: [] for text in asked}
     visit = lexical._match_rows
 
     def note(text: str) -> Callable[..., Any]:
-        def noting(tx: Tx, sought: Any, places: Sequence[int]) -> Any:
-            visits[text].append((sought, places))
-            return visit(tx, sought, places)
+        def noting(tx: Tx, *sought: Any) -> Any:
+            visits[text].append(sought)
+            return visit(tx, *sought)
 
         return noting
 

@@ -195,6 +195,23 @@ def test_a_copy_is_kept_before_each_migration_and_the_oldest_go(tmp_path: Path, 
         shutil.copyfile(older(tmp_path / f"again{number}", migrated, 6) / "quipu.db", data / "quipu.db")
 
 
+@pytest.mark.slow
+def test_a_database_is_migrated_though_another_process_copied_it_at_the_same_time(
+    tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = older(tmp_path / "data", migrated, 6)
+    monkeypatch.setattr(backup, "backup_time", lambda: "2026-01-02T030405678Z")
+    copy = data / "quipu-before-migration-from-0006-2026-01-02T030405678Z.db"
+    copy.write_text("of the other process")
+
+    open_kernel(Config(data=data, model=None)).store.close()
+
+    db = Connection(data / "quipu.db", NO_STATEMENTS, readonly=True)
+    assert db.pragma("user_version") > 6
+    db.close()
+    assert copy.read_text() == "of the other process"
+
+
 def test_a_new_or_current_database_is_not_copied(tmp_path: Path) -> None:
     for _ in range(2):
         open_kernel(Config(data=tmp_path / "data", model=None)).store.close()
