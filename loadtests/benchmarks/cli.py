@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from loadtests.lib import store_fixtures
+from loadtests.lib import corpus, store_fixtures
 from loadtests.lib.servers import (
     ROOT,
     budget,
@@ -32,7 +32,7 @@ from loadtests.lib.servers import (
 
 _START, _BESIDE, _LIST, _FILE = "python -c pass", "quipu recall, server", "quipu list, server", "quipu recall, file"
 _MEMORIES = 1000
-_QUERY = ("recall", "when", "does", "the", "garage", "open")
+_QUERY = ("recall", *next(iter(corpus.questions(1, _MEMORIES))).text.split())  # which finds something
 _RUN = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from kernel.cli.entry import main; sys.exit(main())"
 
 
