@@ -66,11 +66,13 @@ def _message(row: Row) -> Message | LeftOut:
         text = parts_without_text(content)
     if text and role in PERSON | AGENT:
         return Message(role, text, time_in(row, *_TIMES))
-    return LeftOut(TOOL if role in {*AGENT, "tool", "function"} else f"of a {clean_line(role, 40) or 'nobody'}")
+    if role in {*AGENT, "tool", "function"}:
+        return LeftOut(TOOL)
+    return LeftOut(f"of a {clean_line(role, 40)}" if role else "without a role")
 
 
 def _conversation(row: Row, items: Sequence[Message | LeftOut], name: str) -> Iterator[Item]:
-    """Yield a memory an exchange. Without an id a conversation is known by its first question and the answer."""
+    """Yield a memory an exchange. If a conversation has no id, its first question and answer identify it."""
     messages = [item for item in items if isinstance(item, Message)]
     first = "\n".join(message.text for message in messages[:2])
     number = text_of(row, "id", "conversation_id", "uuid") or sha256(first.encode()).hexdigest()[:16]

@@ -88,8 +88,6 @@ CHANGE_MARKS = _CHANGED | _PAST | _RECENT | _WORDS["ended"]
 _CJK_MARKS = [word for word in CHANGE_MARKS if word >= _FIRST_OF_CJK]
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = _CHANGED.union(_AUXILIARIES, _WORDS["relation"], *(states for states, _ in _CHANGES))
-
-
 _CJK_RELATIONS = regex("|".join(sorted(filter(_FIRST_OF_CJK.__lt__, _RELATIONS), reverse=True)))
 
 
@@ -551,9 +549,8 @@ def _is_changed(newer: _Statement, older: _Statement) -> bool:
     for states, changes in _CHANGES:
         if not _has_any(older, states):
             continue
-        if _has_any(
-            newer, {word for word in changes if not word.isascii()}
-        ):  # its order of words is not that of English
+        foreign = {word for word in changes if not word.isascii()}  # the order of words is not that of English
+        if _has_any(newer, foreign):
             return True
         at = next((at for at, word in enumerate(newer.spoken) if word in changes), 0)
         if at and newer.spoken[at + 1] not in _OWN and newer.sequence[0] in newer.subjects:

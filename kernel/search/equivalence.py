@@ -186,10 +186,10 @@ def is_negated(text: str) -> bool:
 
 
 def are_denying(words: Sequence[str], text: str) -> bool:
-    """Return the same of the words of a text in small letters."""
+    """Return whether a text in small letters, which has these words, denies something."""
     if not _NEGATIONS.isdisjoint(words):
         return {*words} & _NEGATIONS != {"no"} or _PORTUGUESE.isdisjoint(words)
-    return not (text.isascii() and "'" not in text) and _NEGATED.search(text) is not None
+    return ("'" in text or not text.isascii()) and _NEGATED.search(text) is not None
 
 
 def is_common(text: str) -> bool:

@@ -14,7 +14,7 @@ from kernel.search.equivalence import are_about_others, are_denying, begins_alik
 from kernel.search.query import STOP_WORDS
 from kernel.store.transaction import Tx
 
-_SLOTS = 1 << 17
+_SLOTS = 1 << 17  # ten thousand statements note eight each
 _MASK = _SLOTS - 1
 _MOST_READ = 10_000  # documents at once, the last
 _MOST_CHARS, _LEAST_WORDS, _MOST_WORDS = 160, 3, 16
