@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from kernel.calls.dispatch import ToolEntry
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_NOT_WHOLE = regex(r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`")
-_MAX_WHOLE_NUMBERS = 64  # fields of one call that are integers given as floats; each takes a decoding
+_MENDABLE = regex(
+    r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`"
+    r"|Expected `(?:(?!object[ `])[^` ]++ )*+object(?: [^`]*+)?`, got `str`"
+)
+_MAX_MENDED_VALUES = 64  # in one call; each takes a decoding
 # The end of msgspec's message, its two messages about the presence of a field, and those about values.
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
@@ -52,11 +55,11 @@ def argument_fault(entry: "ToolEntry", error: Exception, arguments: RawJson = b"
 
 
 def decode_again(entry: "ToolEntry", arguments: RawJson, error: Exception) -> Request:
-    """Decode arguments that a decoder refused: without nulls for optional parameters, with 5.0 for integers as 5, and
-    with U+FFFD for half an emoji.
+    """Decode arguments that a decoder refused: without nulls for optional parameters, with 5.0 for integers as 5, with
+    the object for its JSON text if its keys are free, and with U+FFFD for half an emoji.
 
-    Clients send null for a field they leave out; JSON Schema counts 5.0 among the integers. Raises the Fault if the
-    arguments are wrong all the same, and a MemoryError as it is.
+    Clients send null for a field they leave out; JSON Schema counts 5.0 among the integers; OpenAI's strict mode has no
+    objects of free keys. Raises the Fault if the arguments are wrong all the same, and a MemoryError as it is.
     """
     if isinstance(error, MemoryError):
         raise error
@@ -67,33 +70,42 @@ def decode_again(entry: "ToolEntry", arguments: RawJson, error: Exception) -> Re
         except UNREADABLE as again:
             arguments, error = text, again
     nulls = b"null" in bytes(arguments)
-    if isinstance(error, msgspec.ValidationError) and (nulls or _NOT_WHOLE.match(str(error))):
+    if isinstance(error, msgspec.ValidationError) and (nulls or _MENDABLE.match(str(error))):
         try:
             plain = msgspec.json.decode(arguments)
-            return _with_whole_numbers(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
+            return _with_mended_values(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
         except UNREADABLE as again:
             error = again
     raise argument_fault(entry, error, arguments)
 
 
-def _with_whole_numbers(entry: "ToolEntry", arguments: Any) -> Request:
-    """Return only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
-    for _ in range(_MAX_WHOLE_NUMBERS):
+def _with_mended_values(entry: "ToolEntry", arguments: Any) -> Request:
+    """Change only the fields that the decoder refuses: values that a tool keeps as they are stay so."""
+    for _ in range(_MAX_MENDED_VALUES):
         try:
             return entry.decode(json_bytes(arguments))
         except msgspec.ValidationError as error:
             path, message = error_place(error)
             *parents, last = path_steps(path) or [""]
-            if not _NOT_WHOLE.match(message) or "" in (*parents, last):
+            if not _MENDABLE.match(message) or "" in (*parents, last):
                 raise
             parent: Any = arguments
             for step in parents:
                 parent = parent[step]
             value = parent[last]
-            if not isinstance(value, float) or not value.is_integer():
+            if isinstance(value, float) and value.is_integer():
+                parent[last] = int(value)
+            elif isinstance(value, str) and value.lstrip().startswith("{") and _is_free(entry.tool, path):
+                with suppress(*UNREADABLE):
+                    parent[last] = msgspec.json.decode(value)
+            if parent[last] is value:
                 raise
-            parent[last] = int(value)
     return entry.decode(json_bytes(arguments))
+
+
+def _is_free(tool: Tool, path: str) -> bool:
+    """Return whether an object of any keys may be there."""
+    return any(isinstance(kind, inspect.DictType) for kind in _types_at(tool, path))
 
 
 def without_nulls(request: type[Request], arguments: Any) -> Any:
@@ -166,10 +178,7 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
 
 
 def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
-    kinds = [_type_info(tool.request)]
-    for step in path_steps(path):
-        kinds = [part for kind in kinds for part in _parts(kind, step)]
-    structs = [kind for part in kinds for kind in _alternative_types(part) if isinstance(kind, inspect.StructType)]
+    structs = [kind for kind in _types_at(tool, path) if isinstance(kind, inspect.StructType)]
     members: dict[str, Any] = {}
     if not path:
         with suppress(*UNREADABLE):
@@ -181,6 +190,13 @@ def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
     )
     near = nearest_name(name, names)
     return f"{near and f'did you mean `{near}`? '}{owner} takes {', '.join(names) or 'no parameters'}"
+
+
+def _types_at(tool: Tool, path: str) -> list[inspect.Type]:
+    kinds = [_type_info(tool.request)]
+    for step in path_steps(path):
+        kinds = [part for kind in kinds for part in _parts(kind, step)]
+    return [kind for part in kinds for kind in _alternative_types(part)]
 
 
 def _parts(type_: inspect.Type, step: str | int) -> list[inspect.Type]:

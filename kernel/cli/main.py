@@ -119,7 +119,7 @@ def stdio(arguments: argparse.Namespace, settings: config.Config) -> int:
     gc.disable()
     from kernel.server import server
 
-    return server.stdio(settings, tuple(arguments.dialect))
+    return server.stdio(settings, tuple(arguments.dialect), strict=arguments.strict)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from kernel.calls.tools import Prompt, Resource, ResourceContents, Resources, Re
 from kernel.core.config import VERSION
 from kernel.mcp import messages
 from kernel.mcp.messages import LEGACY, METHODS, Era, Object
+from kernel.mcp.strict_schemas import strict_schema
 from kernel.store.transaction import Tx
 
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
@@ -107,12 +108,17 @@ def close(result: Object, tail: bytes) -> bytes:
 
 
 def static_results(
-    era: Era, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: messages.Cache = "static"
+    era: Era,
+    tools: Sequence[Tool],
+    dialects: Sequence[Dialect],
+    cache: messages.Cache = "static",
+    *,
+    strict: bool = False,
 ) -> Mapping[str, bytes]:
     """Return the encoded results by method that are the same for every caller with the same grant."""
     tail = _tail(era, cache)
     served = capabilities(tools, dialects)
-    entry = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, tail)}
+    entry = {"tools/list": close({"tools": [tool_entry(tool, strict=strict) for tool in tools]}, tail)}
     if era is LEGACY:
         entry |= {name: close({}, _tail(era, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)}
     else:
@@ -170,7 +176,7 @@ def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
     )
 
 
-def tool_entry(tool: Tool) -> Object:
+def tool_entry(tool: Tool, *, strict: bool = False) -> Object:
     hints: Object = {"readOnlyHint": tool.mode == "read", "openWorldHint": False}
     if tool.mode != "read":
         hints |= {"destructiveHint": tool.hints.destructive, "idempotentHint": tool.hints.idempotent}
@@ -178,7 +184,7 @@ def tool_entry(tool: Tool) -> Object:
     return {
         "name": tool.name,
         **_described(tool.hints.title, tool.description),
-        "inputSchema": input_schema(tool),
+        "inputSchema": strict_schema(input_schema(tool)) if strict else input_schema(tool),
         **({"outputSchema": returns} if returns else {}),
         "annotations": hints,
         **_shown_by(tool.hints.view),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from typing import Literal
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from kernel.calls.arguments import nearest_name
@@ -33,7 +33,6 @@ from kernel.mcp.messages import (
 from kernel.mcp.resources import ResourceMethods, prompt_purpose
 from kernel.security.permissions import FULL_ACCESS, Grant
 
-ToolProfile = Literal["all", "read"]
 Response = bytes | ProtocolError
 Done = Callable[[Response], None]
 OnRequest = Callable[[Inbound], None]
@@ -49,8 +48,20 @@ _TOO_OLD = "This needs to ask you something first, which takes a client of proto
 _MAX_NAME_SHOWN = 128
 
 
+class Profile(NamedTuple):
+    """The tools that a client is shown, all or those that `only_read`, and whether the schemas of their arguments are
+    those for OpenAI's strict mode.
+    """
+
+    only_read: bool = False
+    strict: bool = False
+
+
+EVERYTHING = Profile()
+
+
 class Service:
-    """Some dialects as one MCP server; `tools="read"` leaves out the tools that write.
+    """Some dialects as one MCP server.
 
     Its lists obey `grant`. A call of another tool is refused as forbidden, not as unknown. The store comes
     with each request.
@@ -61,13 +72,14 @@ class Service:
         entries: Mapping[str, ToolEntry],
         dialects: Sequence[Dialect],
         *,
-        tools: ToolProfile = "all",
+        profile: Profile = EVERYTHING,
         seal_key: bytes,
         grant: Grant = FULL_ACCESS,
         on_request: OnRequest | None = None,
     ) -> None:
         self._on_request = on_request
-        served_tools = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
+        tools = [tool for dialect in dialects for tool in dialect.tools]
+        served_tools = [tool for tool in tools if tool.mode == "read" or not profile.only_read]
         self.routes = {tool.name: _route(entries[tool.name]) for tool in served_tools}
         dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
         served_tools = [tool for tool in served_tools if entries[tool.name].visible_to(grant)]
@@ -81,7 +93,8 @@ class Service:
         self._methods = self._resources.offered(capabilities)
         cache = "own" if grant.by_key else "static"
         self._static_results = {
-            era.name: listings.static_results(era, served_tools, dialects, cache) for era in (LEGACY, MODERN)
+            era.name: listings.static_results(era, served_tools, dialects, cache, strict=profile.strict)
+            for era in (LEGACY, MODERN)
         }
         self._tails = {era.name: listings.result_tails(era) for era in (LEGACY, MODERN)}
         self._call_tails = {
@@ -212,17 +225,18 @@ class Service:
         return _encoded(inbound, question, self._tails["modern"].asking)
 
 
-def profiles(make: Callable[[ToolProfile, Grant], Service]) -> Callable[[bytes, Grant], Service]:
-    """Return the service for a query string and a grant, made at first use; `tools=read` leaves out the tools that
-    write.
+def profiles(make: Callable[[Profile, Grant], Service]) -> Callable[[bytes, Grant], Service]:
+    """Return the service for a query string and a grant, made at first use: `tools=read` leaves out the tools that
+    write, `schemas=strict` is for OpenAI's strict mode.
     """
     cached = cache(make)
 
     @lru_cache(maxsize=64)
     def choose(query: bytes, grant: Grant) -> Service:
         if not query:
-            return cached("all", grant)
-        return cached("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", grant)
+            return cached(EVERYTHING, grant)
+        chosen = parse_qs(query.decode("latin-1"))
+        return cached(Profile(chosen.get("tools") == ["read"], chosen.get("schemas") == ["strict"]), grant)
 
     return choose
 

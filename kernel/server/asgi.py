@@ -23,8 +23,7 @@ from kernel.http.fast_path import Done, FastRoute, Pending
 from kernel.http.mcp import Endpoint
 from kernel.http.rest import MethodRoutes, ToolRoutes
 from kernel.http.update_streams import UpdateStreams
-from kernel.mcp.server import Service, profiles
-from kernel.mcp.server import ToolProfile as Profile
+from kernel.mcp.server import EVERYTHING, Profile, Service, profiles
 from kernel.search import index
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Grant, Permission
@@ -376,9 +375,11 @@ def open_tenant(kernel: Kernel, upkeep: Upkeep, name: str) -> OpenTenant:
     return OpenTenant(own.dispatch, close)
 
 
-def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", grant: Grant = FULL_ACCESS) -> Service:
-    """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `grant` allows."""
+def service(
+    kernel: Kernel, dialects: Sequence[Dialect], profile: Profile = EVERYTHING, grant: Grant = FULL_ACCESS
+) -> Service:
+    """MCP over these dialects of a kernel, with the tools of a profile, as far as `grant` allows."""
     on_request = None if kernel.tracing is None else kernel.tracing.on_message
     return Service(
-        kernel.dispatch.tools, dialects, tools=tools, seal_key=kernel.seal_key, grant=grant, on_request=on_request
+        kernel.dispatch.tools, dialects, profile=profile, seal_key=kernel.seal_key, grant=grant, on_request=on_request
     )

@@ -283,8 +283,9 @@ def _require_workers_allowed(config: Config) -> None:
         raise Fault("invalid", "QUIPU_IDLE_EXIT needs a single worker: leave it, or --workers and QUIPU_WORKERS, out.")
 
 
-def stdio(config: Config, names: tuple[str, ...]) -> int:
+def stdio(config: Config, names: tuple[str, ...], *, strict: bool = False) -> int:
     """Serves one client over standard input and output until it closes its end."""
+    from kernel.mcp.server import Profile
     from kernel.mcp.stdio import serve
     from kernel.server import app, asgi
     from kernel.server.upkeep import Upkeep
@@ -294,7 +295,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     arguments = (stopping, _collect_garbage)
     threading.Thread(target=Upkeep(kernel).run, args=arguments, name="quipu-upkeep", daemon=True).start()
     try:
-        serve(asgi.service(kernel, asgi.union(kernel)), kernel.dispatch)
+        serve(asgi.service(kernel, asgi.union(kernel), Profile(strict=strict)), kernel.dispatch)
     finally:
         stopping.set()
         kernel.store.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -10,13 +11,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from jsonschema import Draft202012Validator
 from msgspec import inspect
 
 from handlers.console.commands import COMMANDS
 from kernel.calls.dispatch import ToolEntry
 from kernel.calls.schema import input_schema
-from kernel.calls.tools import Tool
+from kernel.calls.tools import Schema, Tool
 from kernel.core.config import Config
+from kernel.mcp.strict_schemas import strict_schema
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import app
 from kernel.server.app import Kernel, open_kernel
@@ -35,6 +38,7 @@ OBJECTS: Mapping[tuple[str, str], Arguments] = {
         "relatedTo": {"type": "tool", "id": "absent"},
     },
 }
+FREE: Arguments = {"why": None, "parts": [1, {"a": "b"}]}
 DURATION = re.compile(rb'"[a-z_]*time_ms":[0-9.]+')
 ENDS = ("delete", "forget", "drop", "clear", "purge", "reset", "maintenance")  # so that others have something to read
 ORDERED = sorted(CALLS, key=lambda call: call[0].startswith(ENDS) or call[1] in ENDS)
@@ -73,6 +77,32 @@ def with_null_members(value: Any, declared: Any) -> Any:
     fields = {field.encode_name: field for field in structs[0].fields}
     members = {name: with_null_members(part, fields[name].type) for name, part in value.items()}
     return {**{name: None for name, field in fields.items() if not field.required}, **members}
+
+
+def free_objects(schema: Schema) -> Arguments:
+    """A value for each parameter with objects of any keys."""
+    every = {name: (part, *part.get("anyOf", ())) for name, part in schema.get("properties", {}).items()}
+    return {name: FREE for name, parts in every.items() if any(map(is_free, parts))}
+
+
+def is_free(schema: Schema) -> bool:
+    """Whether an object of any keys and values may be there."""
+    return schema.get("additionalProperties") is True and not schema["properties"]
+
+
+def strict_value(value: Any, schema: Schema) -> Any:
+    """The same value by the strict schema: null for a member that is absent, and an object of free keys as text."""
+    parts = [schema, *schema.get("anyOf", ())]
+    if isinstance(value, list):
+        items = next((part["items"] for part in parts if "items" in part), {})
+        return [strict_value(part, items) for part in value]
+    objects = [part for part in parts if part.get("type") == "object"]
+    if not isinstance(value, dict) or not objects:
+        return value
+    members = objects[0]["properties"]
+    if not members and objects[0].get("additionalProperties") is not False:
+        return json.dumps(value)
+    return {name: strict_value(value.get(name), part) for name, part in members.items()}
 
 
 class Twins:
@@ -149,6 +179,22 @@ def test_null_in_an_object_of_a_parameter_is_answered_as_if_it_was_not_given(
     if nulls != usual:
         without, with_null = twins.answers(name, usual, nulls)
         assert without == with_null
+
+
+@pytest.mark.parametrize(("name", "action"), CALLS)
+def test_arguments_of_the_strict_schema_are_answered_as_the_usual_ones(twins: Twins, name: str, action: str) -> None:
+    whole = input_schema(TOOLS[name])
+    taken = {field.encode_name for field in arm_of(TOOLS[name], action).fields}
+    free = {key: value for key, value in free_objects(whole).items() if key in taken}
+    usual = {**CALLS[name, action], **OBJECTS.get((name, action), {}), **free}
+    strict = strict_schema(whole)
+    arguments = strict_value(usual, {**whole, "additionalProperties": False})
+    assert not [*Draft202012Validator(strict).iter_errors(arguments)]
+
+    without, with_all = twins.answers(name, usual, arguments)
+
+    assert without == with_all
+    assert usual == arguments or {*arguments} == {*whole["properties"]}
 
 
 @pytest.mark.parametrize(("name", "action"), CALLS)

@@ -41,7 +41,7 @@ from kernel.engines.sqlite.database import SqliteDatabase
 from kernel.http.edge import AccessControl
 from kernel.http.fast_path import protocol
 from kernel.http.mcp import Endpoint
-from kernel.mcp.server import Service, ToolProfile, profiles
+from kernel.mcp.server import EVERYTHING, Profile, Service, profiles
 from kernel.mcp.stdio import serve
 from kernel.operations.shared_store import in_database, open_shared_store
 from kernel.security.auth import Auth, Challenge
@@ -341,8 +341,8 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
         store.close()
 
 
-def service(dispatch: Dispatch, tools: ToolProfile = "all", reach: Grant = FULL_ACCESS) -> Service:
-    return Service(dispatch.tools, dispatch.dialects, tools=tools, seal_key=KEY, grant=reach)
+def service(dispatch: Dispatch, profile: Profile = EVERYTHING, reach: Grant = FULL_ACCESS) -> Service:
+    return Service(dispatch.tools, dispatch.dialects, profile=profile, seal_key=KEY, grant=reach)
 
 
 def unlocked(dispatch: Dispatch) -> AccessControl:
@@ -359,8 +359,8 @@ def unlocked(dispatch: Dispatch) -> AccessControl:
 def served(folder: Path) -> Iterator[Served]:
     """Serve both dialects on /mcp and the plain dialect on /mcp/plain, by uvicorn in a thread."""
     with opened(folder, FIRST, SECOND) as dispatch, opened(folder, PLAIN) as plain:
-        both = Endpoint(profiles(lambda tools, reach: service(dispatch, tools, reach)), LIMITS, unlocked(dispatch))
-        alone = Endpoint(profiles(lambda tools, reach: service(plain, tools, reach)), LIMITS, unlocked(plain))
+        both = Endpoint(profiles(lambda profile, reach: service(dispatch, profile, reach)), LIMITS, unlocked(dispatch))
+        alone = Endpoint(profiles(lambda profile, reach: service(plain, profile, reach)), LIMITS, unlocked(plain))
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await (alone if scope["path"] == "/mcp/plain" else both)(scope, receive, send)

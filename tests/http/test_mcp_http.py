@@ -413,6 +413,15 @@ def test_unknown_profile_in_the_query_serves_all_tools(server: Served, query: st
     assert found == (200, result(**text("\"Kept(by='anonymous')\"", structuredContent={"by": "anonymous"})))
 
 
+def test_strict_schemas_require_every_argument(server: Served) -> None:
+    listing = send(server.port, legacy("tools/list"), path="/mcp?tools=read&schemas=strict").body["result"]["tools"]
+    schemas = {tool["name"]: tool["inputSchema"] for tool in listing}
+    assert "keep" not in schemas
+    assert all([*schema["properties"]] == schema["required"] for schema in schemas.values())
+    usual = send(server.port, legacy("tools/list")).body["result"]["tools"]
+    assert any([*tool["inputSchema"]["properties"]] != tool["inputSchema"].get("required", []) for tool in usual)
+
+
 def test_read_profile_has_no_writing_tool(server: Served) -> None:
     found = send(server.port, legacy("tools/list"), path="/mcp?tools=read")
     names = {tool["name"] for tool in found.body["result"]["tools"]}

@@ -171,6 +171,29 @@ def test_numbers_in_free_json_stay_as_they_were_given(call: Call) -> None:
     assert b'"ratio":1.0' in call("get_memories", db="core", limit=1.0).body.replace(b" ", b"").replace(b"\\", b"")
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tea", "expected `object | null`, got `string`"),
+        ('{"a":', "expected `object | null`, got `string`"),
+        ("[1]", "expected `object | null`, got `string`"),
+        ("{" * 100_000, "expected `object | null`, got `string`"),
+    ],
+)
+def test_text_that_is_no_json_object_is_refused_for_an_object_of_free_keys(call: Call, text: str, reason: str) -> None:
+    refused = call("save_memory", db="core", content="Tea", category="fact", metadata=text)
+    assert reason in refused.body.decode()
+
+
+def test_json_text_is_taken_for_an_object_of_free_keys_and_no_other(call: Call) -> None:
+    saved = call("save_memory", db="core", content="Tea", category="fact", metadata=' {"a": [1.0, null]}')
+    assert saved.fault is None
+    (memory,) = msgspec.json.decode(call("get_memories", db="core").body)
+    assert memory["metadata"] == '{"a":[1.0,null]}'
+    refused = call("memory_query", action="search", scope='{"type":"global"}')
+    assert "scope - expected object, got string" in refused.body.decode()
+
+
 def test_decoder_of_a_tool_is_made_once() -> None:
     dialect = Dialect("moves", "", (TOOL,), lambda _tool, _result: None, lambda _fault: None)  # type: ignore[arg-type,return-value]
     entry = ToolEntry(dialect, TOOL)

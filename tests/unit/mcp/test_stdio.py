@@ -215,6 +215,17 @@ def answered(folder: Path, *sent: Any) -> list[Any]:
 
 
 @pytest.mark.slow
+def test_strict_schemas_are_an_option_of_stdio(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kernel", "stdio", "--strict", "--dialect", "paths", "--data", str(tmp_path)]
+    sent = [message("initialize", HELLO, 1), message("tools/list", {}, 2)]
+    done = subprocess.run(command, cwd=ROOT, input=b"".join(map(lines, sent)), capture_output=True, check=True)
+    listed = json.loads(done.stdout.splitlines()[1])["result"]["tools"]
+    schemas = [tool["inputSchema"] for tool in listed]
+    assert len(schemas) == 6
+    assert all([*schema["properties"]] == schema["required"] for schema in schemas)
+
+
+@pytest.mark.slow
 def test_subscriber_is_notified_before_the_answer_of_each_call_that_writes(tmp_path: Path) -> None:
     lost = {"observations": [{"entityName": "b", "contents": []}]}
     found = answered(
