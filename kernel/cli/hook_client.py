@@ -77,9 +77,7 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> "tupl
     content = _read(0)
     if not content or environment.get("QUIPU_HOOKS") == "0":
         return b"", bytes
-    import json
-
-    fields = json.loads(content)
+    fields = local_client.read_json(content)
     roots = fields.get("workspace_roots") or [""]
     folder = fields.get("cwd") or roots[0] or os.getcwd()
     root = project_root(folder)
@@ -96,7 +94,7 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> "tupl
     path = f"/hook/{option(words, '--client')}/{words[0]}"
     data = option(words, "--data") or local_client.default_data(environment)
     key = _key(words, environment)
-    answer = post(url, path, key, json.dumps(body).encode(), data, deadline)
+    answer = post(url, path, key, local_client.write_json(body), data, deadline)
     output, news = witness.judged(answer, body["mark"], folder)
     return output, lambda: news and post(url, WITNESS_PATH, key, news, data, deadline)
 

@@ -6,10 +6,12 @@ import _socket
 import os
 import sys
 import time
+from _json import encode_basestring_ascii, make_scanner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 FILE = "server.address"  # that of kernel.security.local_access
 _LOCKED_BYTE = 1 << 20
@@ -19,6 +21,37 @@ _PIECE_BYTES = 1 << 16
 _TIME_MARK = b"\x02"  # around a time, in seconds since 1970; no text of a memory has it
 
 Server = tuple[str, int, str]  # host, port and token
+
+
+class _Decoder:
+    """The options of `json.loads` that the scanner reads."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = parse_constant = float
+    parse_int = int
+
+
+_scan = make_scanner(_Decoder)  # type: ignore[arg-type]
+
+
+def read_json(content: bytes) -> "Any":
+    """Return the value of JSON in UTF-8 as `json.loads` does, which takes a quarter of the time of `quipu recall` to
+    import. Raises ValueError and RecursionError.
+    """
+    text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogatepass").strip(" \t\n\r")
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        value, end = None, -1
+    if end != len(text):
+        raise ValueError("no JSON")
+    return value
+
+
+def write_json(members: "Mapping[str, str]") -> bytes:
+    quoted = encode_basestring_ascii
+    return f"{{{','.join(f'{quoted(name)}:{quoted(text)}' for name, text in members.items())}}}".encode()
 
 
 def default_data(values: "Mapping[str, str]") -> str:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from hashlib import sha1
 
-    from kernel.cli import git_history
+    from kernel.cli import git_history, local_client
     from kernel.core import checkout
 elif __name__ == "quipu_memory.witness":
-    from quipu_memory import checkout, git_history
+    from quipu_memory import checkout, git_history, local_client
 else:
-    from kernel.cli import git_history
+    from kernel.cli import git_history, local_client
     from kernel.core import checkout
 if not TYPE_CHECKING:
     from _sha1 import sha1
@@ -84,21 +84,22 @@ def judged(answer: bytes, mark: str, folder: str, seconds: float = SECONDS) -> t
     parts = answer.split(mark.encode())
     if len(parts) < 3 or len(parts) % 2 == 0:
         return answer, b""
-    import json
-
     root = checkout_root(folder)
     project = project_of(root)
     tree, room = Tree(root, project, seconds), len(parts) // 2 * _ROOM
     for at in range(1, len(parts), 2):
         try:
-            before, after, *memory = json.loads(a2b_base64(parts[at]))
+            before, after, *memory = local_client.read_json(a2b_base64(parts[at]))
             words = tree.words(*memory) if root else ""
         except (Error, ValueError, TypeError):
             words = before = after = ""
         parts[at] = f"{before}{words[: room - len(before + after)]}{after}".encode() if words else b""
         room -= len(parts[at])
-    news = json.dumps({"project": project, "seen": tree.news}).encode() if tree.news else b""
-    return b"".join(parts), news
+    if not tree.news:
+        return b"".join(parts), b""
+    import json
+
+    return b"".join(parts), json.dumps({"project": project, "seen": tree.news}).encode()
 
 
 class Tree:
