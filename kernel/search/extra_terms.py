@@ -11,6 +11,7 @@ search by likeness alone passes it over: instructions are marked when they are w
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -92,30 +93,44 @@ _NOT_IN_WORDS = regex("[-.]")
 Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
 
 
-def indexed_words(text: str, words: str = "") -> str:
+class OwnWords(NamedTuple):
+    """The words beside a text that depend on the text alone, and whether it is an instruction."""
+
+    stems: str
+    parts: list[str]
+    is_instruction: bool
+
+
+def own_words(text: str) -> OwnWords:
+    stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
+    return OwnWords(stems, [*name_parts(text)], is_instruction(text))
+
+
+def indexed_words(text: str, words: str = "", own: OwnWords | None = None) -> str:
     """Return the words of a document that the index holds besides its text: character pairs, further words, and words
-    that the tokenizer misses.
+    that the tokenizer misses. `own` are the `own_words` of the text, if they were computed before.
     """
     if text.isascii() and not words:
-        return completed(text, "")
-    return completed(text, " ".join(part for part in (grams(text), words, grams(words)) if part))
+        return completed(text, "", own)
+    return completed(text, " ".join(part for part in (grams(text), words, grams(words)) if part), own)
 
 
-def completed(text: str, beside: str) -> str:
+def completed(text: str, beside: str, own: OwnWords | None = None) -> str:
     """Return `beside`, the words beside a text as the first format has them, and those that came to it later."""
-    words = _completed(text, beside.removeprefix(MARK).lstrip())
-    return f"{MARK} {words}".rstrip() if is_instruction(text) else words
+    own = own or own_words(text)
+    words = _completed(text, own, beside.removeprefix(MARK).lstrip())
+    return f"{MARK} {words}".rstrip() if own.is_instruction else words
 
 
-def _completed(text: str, beside: str) -> str:
-    stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
+def _completed(text: str, own: OwnWords, beside: str) -> str:
+    stems = own.stems
     if not beside and text.isascii():
-        parts = " ".join(name_parts(text))
+        parts = " ".join(own.parts)
         if not parts:
             return stems
         return " ".join((*dict.fromkeys((*parts.split(), *name_parts(parts))), *([stems] if stems else ())))
     beside = f" {beside}".removesuffix(f" {stems}").strip() if stems else beside
-    parts = " ".join((*name_parts(text), *name_parts(beside)))
+    parts = " ".join((*own.parts, *name_parts(beside)))
     # A part may be a name, as 0aa of 0A_A is.
     further = " ".join(dict.fromkeys((*parts.split(), *name_parts(parts), *_missed(text), *_missed(beside))))
     words = beside if beside.endswith(further) else f"{beside} {further}".lstrip()

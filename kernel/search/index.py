@@ -44,7 +44,7 @@ from kernel.search.equivalence import (
     share_day,
     share_half,
 )
-from kernel.search.extra_terms import character_pairs, indexed_words
+from kernel.search.extra_terms import character_pairs, indexed_words, own_words
 from kernel.search.fusion import (
     Candidates,
     Hit,
@@ -232,6 +232,9 @@ _MAX_TRIGRAMS = 32  # of a query; more hardly leave fewer documents to compare; 
 _DAY_CHARS = len("2026-01-31")
 
 
+DERIVED = (matched_rule, own_words)  # each takes as long as the transaction with a long text
+
+
 def put(
     tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str = "", origin: Origin | None = None
 ) -> None:
@@ -241,7 +244,8 @@ def put(
     was not written by the current call, or not now.
     """
     writer, created_at, at = origin or Origin(tx.writer, "", tx.now)
-    item = _Put(space, key, scope, text, indexed_words(text, words), *writer, created_at, at)
+    extra_text = indexed_words(text, words, tx.derived(own_words, text))
+    item = _Put(space, key, scope, text, extra_text, *writer, created_at, at)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
@@ -514,7 +518,9 @@ def _insert(
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
     if tx.context.injection_mode != quarantine.OFF:
         suspects = [
-            (put, rule, row[0]) for put, row in zip(puts, rows, strict=True) if (rule := matched_rule(put.text))
+            (put, rule, row[0])
+            for put, row in zip(puts, rows, strict=True)
+            if (rule := tx.derived(matched_rule, put.text))
         ]
         if suspects:
             quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), rule) for put, rule, doc in suspects])

@@ -30,6 +30,7 @@ from kernel.operations.shared_store import in_database, open_shared_store, prepa
 from kernel.search.ann import Sketcher, VectorIndex
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
+from kernel.search.index import DERIVED
 from kernel.search.vectors import COMMON_TEXT, load_all_vectors
 from kernel.security import api_keys, permissions
 from kernel.server import logs, process
@@ -89,14 +90,14 @@ def base_context(model: Path | None) -> StoreContext:
     """
     texts = {key: statement.text for key, statement in statements.load().items()}
     if model is None:
-        return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
+        return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS, derived=DERIVED)
     for name in FILES:
         if not (model / name).is_file():
             raise Fault(
                 "invalid", f"The model folder {model.absolute()} lacks {name}: choose a model2vec folder, or none."
             )
     embedder = Embedder(model)
-    return StoreContext(texts, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
+    return StoreContext(texts, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS, derived=DERIVED)
 
 
 def _search_cache(embedder: Embedder | None) -> SearchCache:

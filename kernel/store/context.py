@@ -41,6 +41,7 @@ class StoreContext(NamedTuple):
     dialect (see `kernel/store/history.py`). `connect` opens a connection to another database than the file; None for
     SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients (see
     `kernel/memories/briefing.py`). `copies` finds the copies of the file that backups of this machine have made.
+    `derived` are functions of a text whose results the index holds, see `Tx.derived`.
     """
 
     statements: Mapping[str, str]
@@ -60,6 +61,7 @@ class StoreContext(NamedTuple):
     keep_handoff: "KeepHandoff | None" = None
     hook_sessions: "HookSessions | None" = None
     copies: Callable[[], Iterable[Path]] = tuple
+    derived: tuple[Callable[[str], Any], ...] = ()
 
 
 Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from heapq import nsmallest
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns
@@ -17,6 +17,9 @@ from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
 from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
 
 # Of the call that is being submitted, for the jobs it queues; None of a call that is not traced.
 current_stages: ContextVar["Stages | None"] = ContextVar("current_stages", default=None)
@@ -34,7 +37,7 @@ Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
 Texts = Sequence[str] | Callable[[], Sequence[str]]
 _GATHER_SECONDS = 0.001  # in which a busy event loop takes ten requests; with half of it fewer callers gather
-_GROUP_BYTES = 32 * 1024  # of the calls of a group that is more than one: some milliseconds of work
+GROUP_BYTES = 32 * 1024  # of the calls of a group that is more than one: some milliseconds of work
 _CALL_BYTES = 256  # a call costs as much as so many bytes of it
 _MOST_CHARGED = 100  # milliseconds of a turn: so a caller waits for a hundred turns of others at most
 _LATELY_SECONDS = 0.25
@@ -57,7 +60,8 @@ class Job:
     `texts`, or what they return, are embedded before the write lock is taken, an `exclusive` call has a transaction of
     its own, the changes of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
     `earlier` is the audit's state of the slices of the call that have committed, `size` the bytes of the call, and
-    `stages` are those of a call that is traced.
+    `stages` are those of a call that is traced. `preparing` are the steps that give the `vectors` of long texts and
+    what is `derived` from them, before the transaction.
     """
 
     __slots__ = (
@@ -67,16 +71,19 @@ class Job:
         "cancelled",
         "context",
         "deliver",
+        "derived",
         "earlier",
         "exclusive",
         "loop",
         "merge",
+        "preparing",
         "queued",
         "running",
         "size",
         "stages",
         "texts",
         "undoable",
+        "vectors",
         "work",
     )
 
@@ -97,6 +104,9 @@ class Job:
         self.texts: Texts = ()
         self.merge: Merge | None = None
         self.earlier: EarlierSlices | None = None
+        self.preparing: Iterator[None] | None = None
+        self.vectors: dict[str, Embedding] = {}
+        self.derived: dict[tuple[Callable[[str], object], str], object] = {}
         self.cancelled = False
         self.running: ReadConnection | None = None
         self.answer: Any = None
@@ -193,13 +203,20 @@ class CallQueue:
             before = self.waiting
             self._gathered.wait(_GATHER_SECONDS)
 
-    def put_back(self, job: Job) -> bool:
-        """Queues a job that has more to do behind all others; False if the queue has stopped."""
+    def put_back(self, job: Job, *, first: bool = False) -> bool:
+        """Queues a job that has more to do behind all others, or before those of its caller; False if the queue has
+        stopped.
+        """
         with self._pool.lock:
             if not self._stopped:
                 job.queued = time.monotonic()
-                self._append(job)
+                self._append(job, first=first)
             return not self._stopped
+
+    def shorter_wait(self, job: Job) -> bool:
+        """Return whether another caller waits with a short job, while this long one runs and no other begins."""
+        lines = tuple(self._lines.items())
+        return any(caller != job.caller and line[0].size <= GROUP_BYTES for caller, line in lines)
 
     def stop(self) -> None:
         """Finishes the queued jobs, and refuses others."""
@@ -230,11 +247,11 @@ class CallQueue:
         callers = deque(nsmallest(self._group, self._free_callers(), self._had.__getitem__))
         while len(jobs) < self._group and callers:
             caller = callers.popleft()
-            if jobs and size + self._lines[caller][0].size > _GROUP_BYTES:
+            if jobs and size + self._lines[caller][0].size > GROUP_BYTES:
                 break
             line = self._lines.pop(caller)
             for _ in range(min(part, len(line), self._group - len(jobs))):
-                if jobs and size + line[0].size > _GROUP_BYTES:
+                if jobs and size + line[0].size > GROUP_BYTES:
                     break
                 size += line[0].size
                 self._take(line.popleft(), now, jobs, late)
@@ -296,12 +313,13 @@ class CallQueue:
         if len(self._had) > len(self._lines) + _MOST_IDLE:
             self._had = {caller: had for caller, had in self._had.items() if had > self._turn or caller in self._lines}
 
-    def _append(self, job: Job) -> None:
+    def _append(self, job: Job, *, first: bool = False) -> None:
         caller = job.caller
         if caller not in self._lines:
             self._lines[caller] = deque()
             self._had[caller] = max(self._turn, self._had.get(caller, 0))
-        self._lines[caller].append(job)
+        line = self._lines[caller]
+        line.appendleft(job) if first else line.append(job)
         self.waiting += 1
         self._pool.bytes += job.size
         if self.waiting == self._gathering:

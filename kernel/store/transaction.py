@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel.core.errors import Fault
@@ -46,6 +47,7 @@ class Tx:
         "_deadline",
         "_deferred",
         "_deferred_bytes",
+        "_derived",
         "_engine",
         "_first_targets",
         "_last_moment",
@@ -93,6 +95,7 @@ class Tx:
         self._rollback_start = 0
         self._after_commit: dict[tuple[Callable[..., object], tuple[Hashable, ...]], None] = {}
         self._vectors: dict[str, Embedding] = {}
+        self._derived: dict[tuple[Callable[[str], object], str], Any] = {}
         self._deadline = self._last_moment = math.inf
 
     def within(self, seconds: float, work: Callable[["Tx"], R]) -> R:
@@ -238,9 +241,19 @@ class Tx:
         except (OSError, ValueError):
             return None
 
-    def preload(self, vectors: "Mapping[str, Embedding]") -> None:
-        """Adds embeddings computed before the transaction began."""
+    def preload(
+        self,
+        vectors: "Mapping[str, Embedding]",
+        derived: Mapping[tuple[Callable[[str], object], str], object] = MappingProxyType({}),
+    ) -> None:
+        """Adds embeddings, and results of functions of a text, computed before the transaction began."""
         self._vectors.update(vectors)
+        self._derived.update(derived)
+
+    def derived(self, function: Callable[[str], R], text: str) -> R:
+        """Return `function(text)`; a preloaded result is not computed again."""
+        key = (function, text)
+        return self._derived[key] if key in self._derived else function(text)
 
     def drop_embeddings(self, texts: Sequence[str]) -> None:
         """Frees the embeddings of texts that are not needed again."""

@@ -341,6 +341,49 @@ def test_texts_are_embedded_once_before_the_lock_is_taken(file: Path) -> None:
     store.close()
 
 
+def test_a_short_call_waits_for_one_step_of_another_callers_long_text(file: Path) -> None:
+    events: list[str] = []
+    begun, queued = threading.Event(), threading.Event()
+
+    def first(text: str) -> str:
+        events.append("first step")
+        begun.set()
+        assert queued.wait(TIMEOUT_SECONDS)
+        return text[:2]
+
+    def second(text: str) -> int:
+        events.append("second step")
+        return len(text)
+
+    def short(tx: Tx) -> str:
+        events.append("short")
+        return add("short")(tx)
+
+    def long(tx: Tx) -> tuple[str, int, str]:
+        events.append("long")
+        return tx.derived(first, text), tx.derived(second, text), add("long")(tx)
+
+    text = "long " * 10_000
+    store = thing_store(file, StoreContext(STATEMENTS, derived=(first, second)))
+    store.start()
+    other = CONTEXT._replace(actor="other")
+
+    async def queue() -> list[Any]:
+        answers = [asyncio.get_running_loop().create_future() for _ in range(3)]
+        done = [lambda job, answer=answer: answer.set_result(job.answer) for answer in answers]
+        store.begin_write(long, CONTEXT, done[0], texts=[text], size=len(text))
+        assert begun.wait(TIMEOUT_SECONDS)
+        store.begin_write(add("next"), CONTEXT, done[1])
+        store.begin_write(short, other, done[2])
+        queued.set()
+        return await asyncio.gather(*answers)
+
+    assert asyncio.run(queue()) == [("lo", len(text), "long"), "next", "short"]
+    assert events == ["first step", "short", "second step", "long"]
+    assert stored(store) == ["short", "long", "next"]
+    store.close()
+
+
 def test_writer_reconnects_after_a_storage_error(store: Store) -> None:
     used: list[object] = []
 
