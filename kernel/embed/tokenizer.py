@@ -1,6 +1,7 @@
 """The tokenizer of a model folder: the ids that model2vec pools, and those that have a meaning."""
 
 import re
+import string
 import threading
 import unicodedata
 from array import array
@@ -30,7 +31,7 @@ _JOINT = regex(
     f"|(?<=[{_KATAKANA}])(?=[{_UNSPACED}])(?![{_KATAKANA}])|(?<=[{_UNSPACED}])(?<![{_KATAKANA}])(?=[{_KATAKANA}])"
 )
 _UNSPACED_LETTER = regex(f"[{_UNSPACED}]")
-_ASCII_WORD = regex("[a-z0-9]+|[^a-z0-9 \n]")
+_IN_ASCII_WORDS = f"{string.ascii_letters}{string.digits} \n".encode()
 _EMOJI = regex("[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 
 _CACHED_WORDS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
@@ -237,10 +238,14 @@ class WordPieceEncoder(dict[str, bytes]):
 
     def _split(self, text: str) -> list[str]:
         """Return the words and the punctuation of a text."""
-        if text.replace("\n", " ").isprintable():
-            if self._lowers and text.isascii():
-                return _ASCII_WORD.findall(text.lower())
-        else:
+        if self._lowers and text.isascii():
+            marks = text.encode().translate(None, _IN_ASCII_WORDS).decode()
+            if marks.isprintable():
+                text = text.lower()
+                for mark in {*marks}:  # two thirds of the time of a regular expression
+                    text = text.replace(mark, f" {mark} ")
+                return text.split()
+        if not text.replace("\n", " ").isprintable():
             text = text.translate(_DELETED)
         text = text.translate(self._characters)
         return (text if self._more is None or text.isascii() else _JOINT.sub(" ", text)).split()
