@@ -20,6 +20,9 @@ _FIXED_POINT = 8  # int8 vectors are scaled by it before centring, so that sums 
 _CENTRE_SHARE = 0.5  # of the common direction that is subtracted: at 1M a sixth of the candidates gives the same recall
 
 
+_SKETCHED_TOGETHER = 32  # vectors: with more, glibc asks the system for the memory each time, which takes as long again
+
+
 class SketchQuery(NamedTuple):
     """A query, rotated like the vectors: its signs, and its values as bit planes of _QUERY_BITS bits."""
 
@@ -61,7 +64,8 @@ class Sketcher:
 
     def sketch(self, vectors: Sequence[bytes]) -> list[bytes]:
         """Return the sketch of each int8 vector, `words` 64-bit words long."""
-        return [row.tobytes() for row in np.packbits(self._rotated(vectors) > 0, axis=1)] if vectors else []
+        parts = (vectors[at : at + _SKETCHED_TOGETHER] for at in range(0, len(vectors), _SKETCHED_TOGETHER))
+        return [row.tobytes() for part in parts for row in np.packbits(self._rotated(part) > 0, axis=1)]
 
     def query(self, vector: bytes) -> SketchQuery:
         """Return an int8 vector, prepared for comparison with many sketches."""
