@@ -32,9 +32,8 @@ _SENTENCE_DISTANCE = 4  # words that the end of a sentence counts as, so that ga
 _SENTENCE_ENDS = (". ", "! ", "? ", ".\n", "\n")
 _UNREACHED = -(1 << 40)  # farther away than any text is long
 _WORD_CHARACTERS = frozenset("_'@\x01")
-_TOKEN_CHARACTERS = "".join(
-    chr(code) if chr(code).isalnum() or chr(code) in _WORD_CHARACTERS else " " for code in range(128)
-)
+_NO_WORD_CHARACTERS = bytes(code for code in range(128) if not (chr(code).isalnum() or chr(code) in _WORD_CHARACTERS))
+_TO_BLANKS = bytes.maketrans(_NO_WORD_CHARACTERS, b" " * len(_NO_WORD_CHARACTERS))
 # "i g n o r e", spelled with spaces.
 _SPACED_LETTERS = regex(r" \w \w \w \w \w ")
 _SPACES_BETWEEN_LETTERS = regex(r"(?<=\b\w) (?=\w\b)")
@@ -107,7 +106,9 @@ def _match(text: str) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    words = text.replace("@", " @ ").translate(_TOKEN_CHARACTERS).split()
+    # Of bytes, since `str.translate` asks its table for each character anew.
+    words = text.replace("@", " @ ").encode("utf-8", "surrogatepass").translate(_TO_BLANKS)
+    words = words.decode("utf-8", "surrogatepass").split()
     if _LEETSPEAK.search(text):
         return [
             word if word.isalpha() or word in _AUTOMATON.class_bits else word.translate(_LEETSPEAK_LETTERS)
