@@ -1,7 +1,7 @@
 """The tools of `paths`: memories under unique paths, and their answers."""
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -103,7 +103,7 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     only, and replace one as soon as it is stale.
     """
     path, size = _checked_path(request.path), checked_size(request.content)
-    near = _near(tx, path, request.content)  # asked for in the round trip of the next statement
+    (near,) = _near(tx, [(path, request.content)])  # asked for in the round trip of the next statement
     if tx.one("paths.memories.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
     _index_and_append(tx, path, "created", None, request.content)
@@ -119,15 +119,14 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
     if tx.run("paths.memories.add_many", rows=rows, now=tx.now) < len(rows):
         raise Fault("conflict", "A path is taken.")
+    near = iter(_near(tx, [row[:2] for row in rows]))
     answers: list[Added | Fault] = []
     for place, request in pairs:
         if isinstance(place, Fault):
             answers.append(place)
         else:
             _index_and_append(tx, place[0], "created", None, request.content)
-            answers.append(
-                Added("ok", *place, tx.now, _contradicted(tx, request.content, _near(tx, place[0], request.content)))
-            )
+            answers.append(Added("ok", *place, tx.now, _contradicted(tx, request.content, next(near))))
     return answers
 
 
@@ -139,9 +138,8 @@ def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
         raise _missing(tx, path, "please use add_memory to create first")
     tx.run("paths.memories.replace", path=path, content=request.content, content_size=size, now=tx.now)
     _index_and_append(tx, path, "replaced", before, request.content)
-    return Replaced(
-        "ok", path, size, tx.now, _contradicted(tx, request.content, _near(tx, path, request.content, is_new=False))
-    )
+    (near,) = _near(tx, [(path, request.content)], are_new=False)
+    return Replaced("ok", path, size, tx.now, _contradicted(tx, request.content, near))
 
 
 def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
@@ -274,10 +272,12 @@ def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, aft
     index.put(tx, SPACE, path, index_text(path, after))
 
 
-def _near(tx: Tx, path: str, content: str, *, is_new: bool = True) -> _Near:
-    """Return the paths of memories that may be about the same thing, each with a function that returns its text."""
-    paths = index.near_subjects(tx, SPACE, path, content, is_new=is_new, marks=CHANGE_MARKS)
-    return [(near, tx.ask("paths.memories.content", str, path=near)) for near in paths]
+def _near(tx: Tx, texts: Iterable[tuple[str, str]], *, are_new: bool = True) -> list[_Near]:
+    """Return for each path and its content the paths of memories that may be about the same thing, each with a function
+    that returns its text.
+    """
+    paths = index.near_subjects(tx, SPACE, texts, are_new=are_new, marks=CHANGE_MARKS)
+    return [[(near, tx.ask("paths.memories.content", str, path=near)) for near in each] for each in paths]
 
 
 def _contradicted(tx: Tx, content: str, near: _Near) -> list[str] | UnsetType:

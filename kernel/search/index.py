@@ -249,14 +249,16 @@ def put(
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
-def near_subjects(tx: Tx, space: str, key: str, text: str, *, is_new: bool, marks: Set[str]) -> list[str]:
-    """Return the keys of short statements of a space that may be about the same as the new text of `key`, which had
-    none before if it `is_new`; some may be gone. `marks` are words of a change, which has other words.
+def near_subjects(
+    tx: Tx, space: str, texts: Iterable[tuple[str, str]], *, are_new: bool, marks: Set[str]
+) -> list[list[str]]:
+    """Return for each key and its new text the keys of short statements of a space that may be about the same; some may
+    be gone. The keys had no texts before if they `are_new`. `marks` are words of a change, which has other words.
     """
     cache: SearchCache = tx.context.search_cache
     subjects = cache.subjects.get(space) or cache.subjects.setdefault(space, Subjects())
     subjects.follow(tx, space)
-    return subjects.near(text, key, is_new=is_new, marks=marks)
+    return [subjects.near(text, key, is_new=are_new, marks=marks) for key, text in texts]
 
 
 def set_provenance(

@@ -61,7 +61,8 @@ class Subjects:
         """
         self._own += is_new
         slots, statement = self._slots, _statement(text)
-        noted = _noted(text, statement)
+        if not (noted := _noted(text, statement)):
+            return []
         asked = noted
         if statement is not None:
             words, content, _ = statement
@@ -134,8 +135,8 @@ def _statement(text: str) -> _Statement | None:
 
 
 def _without_label(text: str) -> str:
-    label, _, rest = text.partition(": ")
-    return rest if rest and label.isalpha() else text
+    label, _, rest = text.partition(":") if ":" in text else ("", "", "")
+    return rest[1:] if len(rest) > 1 and rest[0] == " " and label.isalpha() else text
 
 
 def _noted(text: str, statement: _Statement | None) -> list[int]:
@@ -143,7 +144,7 @@ def _noted(text: str, statement: _Statement | None) -> list[int]:
     and the first two words of content with the last; then by its subject, of a word and of two.
     """
     if statement is None:
-        is_short = text >= _FIRST_OF_CJK and len(text) <= _MOST_CHARS  # words without blanks between them
+        is_short = len(text) <= _MOST_CHARS and text >= _FIRST_OF_CJK  # words without blanks between them
         return [hash(text[:_LEAST_CJK]) & _MASK] if is_short else []
     words, content, frame = statement
     first, second = content[0], content[min(1, len(content) - 1)]
