@@ -26,6 +26,9 @@ from kernel.store.transaction import Tx
 R = TypeVar("R")
 
 BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
+# Between two looks of a writer for that lock. SQLite's own pauses grow to 100 ms, in which another process commits many
+# times: with two workers the p99 of a write fell from 204 to 75 ms; with 1 ms each write took more processor time.
+_LOOK_SECONDS = 0.004
 _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
 _COPIED_PAGES = 256  # of a backup in one step, 1 MB, after which progress is reported
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
@@ -124,14 +127,22 @@ class Connection:
         if not readonly:
             self._db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, int(full_text.has_own_triggers_only(self)))
             self._db.set_wal_hook(self._note_wal)
+            self._db.set_busy_handler(self._wait_for_lock)
         self._vectors_loaded = self._large = False
         self._limits: Limits | None = None
+        self._waits_until = 0.0
         self._readonly = readonly
         self._open_tx: Tx | None = None
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
         return apsw.SQLITE_OK
+
+    def _wait_for_lock(self, looks: int) -> bool:
+        if looks == 0:
+            self._waits_until = time.monotonic() + BUSY_MILLISECONDS / 1000
+        time.sleep(_LOOK_SECONDS)
+        return time.monotonic() < self._waits_until
 
     @property
     def filename(self) -> str:
@@ -352,7 +363,10 @@ class Connection:
     def _copy_log(self, mode: int, wait_milliseconds: int) -> None:
         with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
             self._db.set_busy_timeout(wait_milliseconds)
-            stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
+            if self._readonly:
+                stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
+            else:
+                stack.callback(self._db.set_busy_handler, self._wait_for_lock)
             self._db.wal_checkpoint(mode=mode)
 
     def backup(

@@ -613,6 +613,24 @@ def test_write_waits_for_a_brief_lock_of_another_process(store: Store, file: Pat
 
 
 @pytest.mark.slow
+def test_write_that_has_waited_for_long_begins_soon_after_the_lock_is_free(store: Store, file: Path) -> None:
+    waits: list[float] = []
+
+    def write() -> None:
+        store.write_sync(lambda _tx: waits.append(time.monotonic() - free))
+
+    for _ in range(3):  # a busy machine may delay one or the other
+        with write_locked(file) as other:
+            waiting = threading.Thread(target=write)
+            waiting.start()
+            waiting.join(0.24)
+            free = time.monotonic()
+            other.rollback()
+            waiting.join(TIMEOUT_SECONDS)
+    assert min(waits) < 0.05
+
+
+@pytest.mark.slow
 def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
     store = thing_store(file)
     store.start()
