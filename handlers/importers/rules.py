@@ -3,7 +3,7 @@
 import fnmatch
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
@@ -50,7 +50,9 @@ _CALLED = (
     *(".kiro/specs", ".kiro/hooks", ".roo/commands", ".kilocode/workflows", ".agent/workflows", ".agent/skills"),
     *(".agents/skills", ".gemini/commands", ".codex/prompts", ".opencode/command", ".amazonq/prompts"),
 )
-_FOLDED = {name.casefold() for name in (*FILES, *_FOLDERS) if "/" not in name}
+# Folders of notes that agents keep in a project, which a vault's importer takes.
+_NOTES = ("memory-bank", ".memory-bank", ".cursor/memory-bank", ".serena/memories", ".specstory/history")
+_FOLDED = {name.casefold() for name in (*FILES, *_FOLDERS, *_NOTES) if "/" not in name}
 _SUFFIXES = (".md", ".mdc", ".txt")
 _PROJECT_PRIORITY = 70
 _MAX_IMPORTS_DEPTH = 5
@@ -62,6 +64,7 @@ _TITLES = ("title", "name")
 _BELOW_OTHERS = "imported below other headings already"
 _MOST_FOLDERS, _MOST_LEVELS = 20_000, 12  # of a project that are looked through
 _NO_RULES, _IS_CALLED = "is no rules file", "is called by name, and no rule"
+_IS_NOTE = "is a note, which `quipu import obsidian FOLDER` takes"
 _BEYOND = f"folders beyond the first {_MOST_FOLDERS:,} or below {_MOST_LEVELS} others"
 _ANOTHER = "another repository"
 
@@ -167,9 +170,8 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
     for name in files:
         if not _first_link(root, name):
             yield from file_items(root, name, owner, folder.prefix)
-    called = (f"{folder.prefix}{name}" for pattern in _CALLED for name in _matching(root, folder, pattern))
-    for below in (name for name in called if (root / name).is_dir() and not _first_link(root, name)):
-        yield from (LeftOut(_IS_CALLED, f"{below}/{name}") for name in names_below(root / below, ""))
+    yield from _others(root, folder, _CALLED, _IS_CALLED)
+    yield from _others(root, folder, _NOTES, _IS_NOTE)
     for rules in folders:
         if not _first_link(root, rules) and (root / rules).is_dir():
             for name in files_below(root / rules, *_SUFFIXES, others=_NO_RULES):
@@ -177,6 +179,12 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
                     yield name._replace(name=f"{rules}/{name.name}")
                 else:
                     yield from file_items(root, f"{rules}/{name}", owner, folder.prefix)
+
+
+def _others(root: Path, folder: _Folder, patterns: Sequence[str], reason: str) -> Iterator[LeftOut]:
+    names = (f"{folder.prefix}{name}" for pattern in patterns for name in _matching(root, folder, pattern))
+    for below in (name for name in names if (root / name).is_dir() and not _first_link(root, name)):
+        yield from (LeftOut(reason, f"{below}/{name}") for name in names_below(root / below, ""))
 
 
 def _matching(root: Path, folder: _Folder, pattern: str) -> list[str]:

@@ -154,6 +154,15 @@ def test_other_files_of_the_programs_are_named(shell: Shell, tmp_path: Path) -> 
     ]
 
 
+def test_notes_that_an_agent_keeps_in_a_project_are_named(shell: Shell, tmp_path: Path) -> None:
+    files = {"memory-bank/progress.md": "# Progress\nThe parser is done.\n", ".serena/memories/style.md": "Use tabs.\n"}
+    project = text_files("web", files)(tmp_path)
+    told = "2 memory-bank/progress.md, .serena/memories/style.md: is a note, which `quipu import obsidian FOLDER` takes"
+    done = shell.bring_kind("rules", project)
+    assert (done["counts"]["left out"], done["remarks"]) == (2, [f"left out: {told}"])
+    assert shell.bring_kind("obsidian", project / "memory-bank")["counts"]["notes"] == 1
+
+
 def test_an_item_that_leads_to_headings_stays_above_them(shell: Shell, tmp_path: Path) -> None:
     git = "# Git\n\n- These are forbidden:\n\n## Force push\nUse --force.\n\n"
     text = f"{git}# Style\n- Do not push.\n\n## Tabs\nUse tabs.\n"
