@@ -17,6 +17,7 @@ from types import GeneratorType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
 
 from kernel.calls.arguments import UNREADABLE, decode_again
 from kernel.calls.dialect import Dialect
@@ -92,7 +93,7 @@ def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
     return tool._replace(hooks=tool.hooks._replace(precheck=Precheck(check, write, texts)))
 
 
-class Call(NamedTuple):
+class Call(Struct, frozen=True):
     """One call of a tool: its raw JSON arguments, its caller, and the interaction of an interactive tool."""
 
     entry: ToolEntry
@@ -101,7 +102,7 @@ class Call(NamedTuple):
     interaction: Interaction | None = None
 
 
-class Pending(NamedTuple):
+class Pending(Struct, frozen=True):
     """A call under way; `cancel()` drops it if it has not started, and interrupts a read."""
 
     cancel: Callable[[], object]
@@ -412,18 +413,19 @@ class Dispatch:
         return unless_fault(await self._queued(partial(self.store.begin_read, work, context)))
 
     def _submit(self, call: Call, on_done: Done) -> Answer | Pending:
-        entry, arguments, caller, interaction = call
+        entry, caller = call.entry, call.caller
         try:
-            request = entry.decode(arguments)
+            request = entry.decode(call.arguments)
         except (*UNREADABLE, MemoryError) as error:
-            request = catch_faults(decode_again, entry, arguments, error)
+            request = catch_faults(decode_again, entry, call.arguments, error)
         if caller.grant is not FULL_ACCESS:
             self._check_permission(call, request)
         if isinstance(request, Fault):
             return fail(entry, request)
         context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key, caller.grant.reach)
-        precheck = entry.tool.hooks.precheck
-        if entry.stepwise and (precheck is None or entry.tool.hooks.prepare is not None or interaction is not None):
+        hooks = entry.tool.hooks
+        precheck = hooks.precheck
+        if entry.stepwise and (precheck is None or hooks.prepare is not None or call.interaction is not None):
             return _finish_task(entry, self._stepwise(call, request, context), on_done)
         work = self._work(call, request, context)
         if precheck is not None:

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel.calls.tenants import Tenants
@@ -67,7 +68,7 @@ class AccessControl(NamedTuple):
         return AccessRefusal(status, code, reason, (challenge,) if status == 403 else (challenge, CLOSE))
 
 
-class HttpResponse(NamedTuple):
+class HttpResponse(Struct, frozen=True):
     """A status, a body, and the headers that those two do not imply."""
 
     status: int

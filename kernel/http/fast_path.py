@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
+from msgspec.structs import replace
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -331,7 +332,7 @@ def _responding(response: HttpResponse) -> ASGIApp:
     """Return an application with one response; it closes the connection, since the rest of the body is not read."""
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send_response(send, response._replace(headers=(*response.headers, CLOSE)))
+        await send_response(send, replace(response, headers=(*response.headers, CLOSE)))
 
     return app
 

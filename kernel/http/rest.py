@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
 from kernel.calls.arguments import UNREADABLE, nearest_name
@@ -292,7 +293,7 @@ def _with_client(caller: Caller, name: str) -> Caller:
 
 
 def _identified(response: HttpResponse, request_id: str) -> HttpResponse:
-    return response._replace(headers=(*response.headers, (b"request-id", request_id.encode())))
+    return replace(response, headers=(*response.headers, (b"request-id", request_id.encode())))
 
 
 def _with_key(headers: Headers) -> Headers:

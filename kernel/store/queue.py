@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from msgspec import Struct
+
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns
 from kernel.store.audit import EarlierSlices
@@ -47,7 +49,7 @@ _MOST_IDLE = 1000  # idle callers whose time is kept
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
-class Merge(NamedTuple):
+class Merge(Struct, frozen=True):
     """A call that can share statements with its neighbours: `batch(tx, requests)` gives a value or Fault for each."""
 
     batch: Callable[[Tx, Sequence[Any]], list[Any]]
