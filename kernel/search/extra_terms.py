@@ -11,8 +11,8 @@ search by likeness alone passes it over: instructions are marked when they are w
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kernel.core.lazy_regex import regex
@@ -93,7 +93,7 @@ _NOT_IN_WORDS = regex("[-.]")
 Tokenize = Callable[[str], Sequence[tuple[int, int, str]]]
 
 
-class OwnWords(NamedTuple):
+class OwnWords(Struct, frozen=True):
     """The words beside a text that depend on the text alone, and whether it is an instruction."""
 
     stems: str

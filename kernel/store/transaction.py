@@ -252,6 +252,8 @@ class Tx:
 
     def derived(self, function: Callable[[str], R], text: str) -> R:
         """Return `function(text)`; a preloaded result is not computed again."""
+        if not self._derived:
+            return function(text)
         key = (function, text)
         return self._derived[key] if key in self._derived else function(text)
 
