@@ -7,6 +7,7 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kernel.search import dropped, quarantine
@@ -176,7 +177,7 @@ class _Evidence(NamedTuple):
         return self._replace(ranks=ranks, near=near)
 
 
-class _Put(NamedTuple):
+class _Put(Struct, frozen=True, gc=False):
     space: str
     key: str
     scope: str
@@ -187,6 +188,7 @@ class _Put(NamedTuple):
     actor: str
     created_at: str  # empty for the time at which the document was first put
     at: str
+    rule: str  # of prompt injections that the text matches, or empty
 
 
 class _Drop(NamedTuple):
@@ -210,13 +212,6 @@ class Origin(NamedTuple):
     writer: tuple[str, str, str]
     created_at: str
     updated_at: str
-
-
-class _Kept(NamedTuple):
-    """The id of a document, and with it its neighbours, and its creation time, which stay when it is put again."""
-
-    id: int
-    created_at: str
 
 
 class Key(NamedTuple):
@@ -243,9 +238,11 @@ def put(
     `words`, such as tags, are indexed for lexical search and do not affect the vector. `origin` is that of a text which
     was not written by the current call, or not now.
     """
-    writer, created_at, at = origin or Origin(tx.writer, "", tx.now)
+    writer, created_at, at = (*origin,) if origin else (tx.writer, "", tx.now)
     extra_text = indexed_words(text, words, tx.derived(own_words, text))
-    item = _Put(space, key, scope, text, extra_text, *writer, created_at, at)
+    rule = "" if tx.context.injection_mode == quarantine.OFF else tx.derived(matched_rule, text)
+    dialect, tool, actor = writer
+    item = _Put(space, key, scope, text, extra_text, dialect, tool, actor, created_at, at, rule)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
@@ -485,7 +482,10 @@ def _empty(tx: Tx, partitions: Sequence[int]) -> None:
         _delete(tx, tx.all("kernel.index.in_partitions", _Old, partitions=partitions))
 
 
-def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
+def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return by space and key the id of each document, and with it its neighbours, and its creation time: both stay
+    when it is put again.
+    """
     if rows:
         ids = [row.id for row in rows]
         tx.send("kernel.index.fts_delete", ids=ids)
@@ -494,13 +494,13 @@ def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
         quarantine.unflag(tx, ids)
         tx.send("kernel.index.delete_docs", ids=ids)
         add(tx, ((row.space, row.updated_at) for row in rows), -1)
-    return {(row.space, row.key): _Kept(row.id, row.created_at) for row in rows}
+    return {(row.space, row.key): (row.id, row.created_at) for row in rows}
 
 
 def _insert(
     tx: Tx,
     puts: Sequence[_Put],
-    origins: dict[tuple[str, str], _Kept],
+    origins: dict[tuple[str, str], tuple[int, str]],
     partitions: dict[tuple[str, str], int],
     last_id: int,
 ) -> None:
@@ -508,24 +508,18 @@ def _insert(
     new_ids = itertools.count(last_id + 1)
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
     for put in puts:
-        origin = origins.get((put.space, put.key)) or _Kept(next(new_ids), put.at)
-        partition = partitions[put.space, put.scope]
-        head = (origin.id, put.space, put.key, partition, put.text, put.extra_text)
-        rows.append((*head, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
+        doc, created_at = origins.get((put.space, put.key)) or (next(new_ids), put.at)
+        head = (doc, put.space, put.key, partitions[put.space, put.scope], put.text, put.extra_text)
+        rows.append((*head, put.dialect, put.tool, put.actor, put.created_at or created_at, put.at))
     ids = [row[0] for row in rows]
     tx.send("kernel.index.insert_docs", rows=rows)
     add(tx, ((put.space, put.at) for put in puts))
     tx.send("kernel.index.fts_insert", ids=ids)
     tx.send("kernel.index.parts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
-    if tx.context.injection_mode != quarantine.OFF:
-        suspects = [
-            (put, rule, row[0])
-            for put, row in zip(puts, rows, strict=True)
-            if (rule := tx.derived(matched_rule, put.text))
-        ]
-        if suspects:
-            quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), rule) for put, rule, doc in suspects])
+    suspects = [(put, row[0]) for put, row in zip(puts, rows, strict=True) if put.rule]
+    if suspects:
+        quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), put.rule) for put, doc in suspects])
 
 
 def containing(tx: Tx, parts: Sequence[str], within: Within) -> list[str]:

@@ -17,6 +17,7 @@ import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 from kernel.core.lazy_regex import regex
 from kernel.core.text import distinct_words
 from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS
+from kernel.security.rules.injection import short_words
 
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
@@ -143,6 +144,9 @@ def _stems_of(words: Iterable[tuple[str, str]]) -> list[str]:
 
 def _words(text: str) -> list[tuple[str, str]]:
     """Return the languages and distinct words of a text that are not English."""
+    words = short_words(text)  # those between blanks, and more
+    if words is not None and _FOREIGN_WORDS.isdisjoint(words):
+        return []
     if text.isascii() and _FOREIGN_WORDS.isdisjoint(text.lower().split()):
         return []
     if text.isascii():

@@ -8,6 +8,7 @@ does not count if a text discusses injections.
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,8 @@ _LEETSPEAK_LETTERS = str.maketrans("0134578", "oieastb")
 _SECURITY_TOPIC = regex("payload|fixture|injection|jailbreak|red team|attack|poison|phish")
 _QUOTED = regex(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
 
+_SHORT = 4096  # characters of a text whose words are kept
+
 
 class _Transition(NamedTuple):
     """A transition on a word, from the state `source` (-1 is the start) to `target`.
@@ -77,8 +80,9 @@ class _Automaton(NamedTuple):
 
 def matched_rule(text: str) -> str:
     """Return the rule that a text matches, for example `exfiltration`; empty if it matches none."""
-    words = _normalized(text.lower())
-    rule = _match(words)
+    folded = text.lower()
+    words = _normalized(folded)
+    rule = _match(words, short_words(text) if words is folded else None)
     if rule and _SECURITY_TOPIC.search(words):
         rule = _match(_QUOTED.sub(" ", words))
     return rule or ("exfiltration" if "![" in words and _IMAGE_BEACON.search(words) else "")
@@ -97,18 +101,28 @@ def _normalized(text: str) -> str:
     return _SPACES_BETWEEN_LETTERS.sub("", text) if _SPACED_LETTERS.search(text) else text
 
 
-def _match(text: str) -> str:
-    if not _has_all_classes(_tokens(text)):
+@lru_cache(1)  # a write asks twice for those of a text
+def short_words(text: str) -> Sequence[str] | None:
+    """Return the words of a short ASCII text in small letters, as the rules have them; None for other texts."""
+    return _split(text.lower()) if len(text) <= _SHORT and text.isascii() else None
+
+
+def _match(text: str, words: Sequence[str] | None = None) -> str:
+    if not _has_all_classes(_plain(text, words or _split(text))):
         return ""
     for end in _SENTENCE_ENDS:
         text = text.replace(end, _SENTENCE_BREAK)
-    return _run(_tokens(text))
+    return _run(_plain(text, _split(text)))
 
 
-def _tokens(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     # Of bytes, since `str.translate` asks its table for each character anew.
     words = text.replace("@", " @ ").encode("utf-8", "surrogatepass").translate(_TO_BLANKS)
-    words = words.decode("utf-8", "surrogatepass").split()
+    return words.decode("utf-8", "surrogatepass").split()
+
+
+def _plain(text: str, words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a text without digits that stand for letters."""
     if _LEETSPEAK.search(text):
         return [
             word if word.isalpha() or word in _AUTOMATON.class_bits else word.translate(_LEETSPEAK_LETTERS)
