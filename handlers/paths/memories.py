@@ -50,7 +50,7 @@ from kernel.core.lazy_regex import regex
 from kernel.core.text import did_you_mean, json_bytes, yaml_block
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
-from kernel.memories.succession import CHANGE_MARKS, may_change, replaced_by
+from kernel.memories.succession import CHANGE_MARKS, replaced_by
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
@@ -64,7 +64,8 @@ _MANY = 10  # memories, from which on the user is asked before all are deleted
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
 _MOST_REMARKS = 5
 _MOST_CONTRADICTED = 2
-_Near = Sequence[tuple[str, Callable[[], list[str]]]]  # paths, and functions that return the texts
+# Paths, with functions that return the texts, and whether the new text may be of a change.
+_Near = tuple[Sequence[tuple[str, Callable[[], list[str]]]], bool]
 _MOST_COMPARED = 50  # paths, beside an absent path
 _NOT_IN_PATHS = regex(r"[^\w./-]+")
 # The common form passes with one match; everything else takes the checks below.
@@ -276,20 +277,24 @@ def _near(tx: Tx, texts: Iterable[tuple[str, str]], *, are_new: bool = True) -> 
     """Return for each path and its content the paths of memories that may be about the same thing, each with a function
     that returns its text.
     """
-    paths = index.near_subjects(tx, SPACE, texts, are_new=are_new, marks=CHANGE_MARKS)
-    return [[(near, tx.ask("paths.memories.content", str, path=near)) for near in each] for each in paths]
+    near = index.near_subjects(tx, SPACE, texts, are_new=are_new, marks=CHANGE_MARKS)
+    return [
+        ([(path, tx.ask("paths.memories.content", str, path=path)) for path in paths], is_change)
+        for paths, is_change in near
+    ]
 
 
 def _contradicted(tx: Tx, content: str, near: _Near) -> list[str] | UnsetType:
     """Return the paths of memories that seem to say something else about the same thing."""
-    if not near:
+    pairs, is_change = near
+    if not pairs:
         return UNSET
-    is_replaced = replaced_by(tx, content) if may_change(content) else None
+    is_replaced = replaced_by(tx, content) if is_change else None
 
     def is_contradicted(text: str) -> bool:
         return index.seems_to_contradict(content, text) or (is_replaced is not None and is_replaced(text))
 
-    contradicted = (path for path, texts in near if any(map(is_contradicted, texts())))
+    contradicted = (path for path, texts in pairs if any(map(is_contradicted, texts())))
     return [*islice(contradicted, _MOST_CONTRADICTED)] or UNSET
 
 

@@ -85,7 +85,6 @@ _SWITCHED = _WORDS["switched"]
 _TO = frozenset("to auf nach zu a à".split())
 _CHANGED = _SWITCHED.union(*(changes for _, changes in _CHANGES))
 CHANGE_MARKS = _CHANGED | _PAST | _RECENT | _WORDS["ended"]
-_CJK_MARKS = [word for word in CHANGE_MARKS if word >= _FIRST_OF_CJK]
 # Words of a question that name a relation, not a subject: a correction often has another.
 _RELATIONS = _CHANGED.union(_AUXILIARIES, _WORDS["relation"], *(states for states, _ in _CHANGES))
 _CJK_RELATIONS = regex("|".join(sorted(filter(_FIRST_OF_CJK.__lt__, _RELATIONS), reverse=True)))
@@ -183,17 +182,8 @@ def newer_first(tx: Tx, question: str, items: Sequence[_Ranked]) -> list[_Ranked
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
 
 
-def may_change(text: str) -> bool:
-    """Return whether a short statement denies something or has a word of change."""
-    if len(text) > _MOST_CHARS:
-        return False
-    if text >= _FIRST_OF_CJK:
-        return index.is_negated(text) or any(word in text for word in _CJK_MARKS)
-    return not CHANGE_MARKS.isdisjoint(_WORD.findall(text.lower())) or index.is_negated(text)
-
-
 def replaced_by(tx: Tx, newer: str) -> Callable[[str], bool]:
-    """Return a test for older statements: whether `newer`, which `may_change`, says that they hold no longer."""
+    """Return a test for older statements: whether `newer`, a text of a change, says that they hold no longer."""
     text = _statement_text(newer)
     words = _content_words(tx, text) if text else {}
 

@@ -74,7 +74,7 @@ from kernel.search.named_values import NamedValues, named_values, periods
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import asks_for_work, quote
 from kernel.search.rerank import Passing, Ranking, rerank
-from kernel.search.subjects import Subjects, seems_to_contradict
+from kernel.search.subjects import Subjects, may_change, seems_to_contradict
 from kernel.search.vectors import (
     ask_vectors,
     delete_vectors,
@@ -248,14 +248,16 @@ def put(
 
 def near_subjects(
     tx: Tx, space: str, texts: Iterable[tuple[str, str]], *, are_new: bool, marks: Set[str]
-) -> list[list[str]]:
-    """Return for each key and its new text the keys of short statements of a space that may be about the same; some may
-    be gone. The keys had no texts before if they `are_new`. `marks` are words of a change, which has other words.
+) -> list[tuple[list[str], bool]]:
+    """Return for each key and its new text the keys of short statements of a space that may be about the same, of which
+    some may be gone, and whether the text may be of a change, if there are any. The keys had no texts before if they
+    `are_new`. `marks` are words of a change, which has other words.
     """
     cache: SearchCache = tx.context.search_cache
     subjects = cache.subjects.get(space) or cache.subjects.setdefault(space, Subjects())
     subjects.follow(tx, space)
-    return [subjects.near(text, key, is_new=are_new, marks=marks) for key, text in texts]
+    near = [(subjects.near(text, key, is_new=are_new, marks=marks), text) for key, text in texts]
+    return [(keys, bool(keys) and may_change(text, marks)) for keys, text in near]
 
 
 def set_provenance(

@@ -18,6 +18,7 @@ _SLOTS = 1 << 17  # ten thousand statements note eight each
 _MASK = _SLOTS - 1
 _MOST_READ = 10_000  # documents at once, the last
 _MOST_CHARS, _LEAST_WORDS, _MOST_WORDS = 160, 3, 16
+_MOST_OF_CHANGE = 240  # characters, with a label
 _MOST_CONTENT = 5  # words of which pairs are looked up
 _MOST_HALF = 7  # words of a beginning that is looked up
 _BY_FORM = 6  # slots of a statement by its form
@@ -92,6 +93,15 @@ class Subjects:
             for subject in _noted(text, _statement(text)):
                 self._slots[subject] = row.key
         self._last, self._own = last, 0
+
+
+def may_change(text: str, marks: Set[str]) -> bool:
+    """Return whether a short statement denies something or has any of the `marks` of a change."""
+    if len(text) > _MOST_OF_CHANGE:
+        return False
+    if text >= _FIRST_OF_CJK:
+        return is_negated(text) or any(mark in text for mark in marks if mark >= _FIRST_OF_CJK)
+    return not marks.isdisjoint(_WORD.findall(text.lower())) or is_negated(text)
 
 
 def seems_to_contradict(newer: str, older: str) -> bool:
