@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kernel.core.lazy_numpy import Array, Floats, Ids, np
+from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, np
 from kernel.search.extra_terms import pair_terms
 
 
@@ -105,9 +105,13 @@ Verdict = Literal["strong", "weak", "none"]
 # if nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
 BIAS, MEANING, NEAR = -11.8, 17.7, 10.0
 # A hit in its store: the more words of the query it holds, and the rarer they are there, the less chance has put them
-# there, and the more documents there are, the likelier is one that is like any query. No hit is stronger than the best.
+# there, and the more documents there are, the likelier is one that is like any query: less so if many are like it, and
+# of long queries, whose words are rarely together by chance. No hit is stronger than the best.
 HELD, RARE, DOCUMENTS, PAGE = 5.5, 2.0, -1.75, 2.5
-REQUEST = 2.0  # a taste that bears on a request is less like it than an answer is like its question
+ALIKE, LONG = 2.5, 1.1  # of more documents than _FEW
+_FEW, _USUALLY_ALIKE, _LONG_QUERY = 50, 0.38, 8  # documents, mean cosine, words
+# A taste that bears on a request is less like it than an answer is like its question: it is lifted, up to even odds.
+REQUEST = 2.3
 INSTRUCTION = 3.0  # besides, of a standing instruction, which is less like it again
 # Of texts in English; of other texts and an English query; of both in other languages; of English texts and another
 # query. Cosines of translations are lower: .2 to .45. Words that a question shares with a text say little in other
@@ -118,6 +122,10 @@ _HELDS = (HELD, HELD, 0.5, HELD)
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
+# Evidence grows faster than what it is worth, so that odds beyond STRONG count half: of best hits at odds of 4 to 5 a
+# seventh belong to no answer.
+_WORTH = 0.5
+_STRONG_ODDS = (1 - _WORTH) * math.log(STRONG / (1 - STRONG))
 _OTHER_VALUE = 0.5  # at most, of a text with another value than the question names
 _USUAL_SHARE = 0.3  # if the tokens of no hit were compared
 _USUALLY_RARE = 2.0  # ln(1 + BM25) if nothing was searched by words
@@ -154,19 +162,32 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
     share = held * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
     within = odds + share + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
+    if query.documents > _FEW:
+        within += _of_many(matches, pool, is_english=languages is None and not is_word)
     page = np.maximum.reduce(within, initial=-np.inf, where=pool)
+    bearing = odds
     if len(query.instructions):
-        odds = odds + np.where(np.isin(matches.docs, query.instructions), INSTRUCTION, 0.0)
+        bearing = odds + np.where(np.isin(matches.docs, query.instructions), INSTRUCTION, 0.0)
     if query.is_request:
-        odds += REQUEST
-    elif np.isfinite(page):
-        odds = np.minimum(np.maximum(odds, within), page)
+        odds = np.maximum(np.minimum(odds, page), np.minimum(bearing + REQUEST, 0.0))
+    else:
+        odds = np.minimum(np.maximum(bearing, within), page) if np.isfinite(page) else bearing
+    odds = np.minimum(odds, _WORTH * odds + _STRONG_ODDS)
     has_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
     may = has_words & ((matches.exact >= _MOST) | is_word)
     np.maximum(by_meaning, WEAK, out=by_meaning, where=may)
     if not is_any_unread:
         return by_meaning
     return np.where(unread, np.where(has_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
+
+
+def _of_many(matches: Candidates, pool: Bools, *, is_english: bool) -> float:
+    """Return how much less likely chance is among many documents, by the words of a query and what is like it."""
+    gain = LONG * math.log(max(matches.query.words / _LONG_QUERY, 1))
+    cosines = np.fmax(matches.meaning[pool], 0.0)
+    if is_english and len(cosines):
+        gain += ALIKE * (float(np.add.reduce(cosines)) / len(cosines) - _USUALLY_ALIKE)
+    return gain * math.log(matches.query.documents / _FEW)
 
 
 def _filled(shares: Floats) -> Floats:
@@ -231,6 +252,7 @@ _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighb
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
 _DATED = 2.0  # times the score of a text of a day that the question names
 _INSTRUCTION = 1.5  # times that of a standing instruction, if the question is a request
+_MEANING_OF_REQUEST, _HALF = 2.0, 0.5  # times its weight, if no text has half of what a request is about
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 
@@ -339,6 +361,8 @@ def fuse_candidates(
     windows are `turns` in a conversation.
     """
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
+    if matches.query.is_request and np.fmax.reduce(matches.exact, initial=0.0) < _HALF:
+        weights = weights._replace(meaning=_MEANING_OF_REQUEST * weights.meaning)
     unknown = np.isnan(matches.late)
     known_late = matches.late[~unknown]
     known_late.sort()

@@ -365,7 +365,12 @@ def one_edit_away(word: str) -> set[str]:
     return (swaps | shorter | changes | longer) - {word}
 
 
-_AFTER_VERBS = frozenset("a an the my me our us this these some your".split())
+_AFTER_VERBS = frozenset("a an the my me our us this these some your something someone anything".split())
+_FOR_US = (" for me", " to me", " for us", " to us")
+_FACT = regex(
+    r"why\b|(?:(?:how|what|which|who|whom|when|where)(?: [^\W_]+){0,2} )?(?:did|does|has|had)\b(?! (?:i|we|you)\b)"
+    r"|(?:how )?(?:do|have|is|are|was|were)\b(?! (?:i|we|you|there)\b)"
+)
 _ASKING = regex(
     r"(?<![^\W_])(?:(?:should|could|can|shall|how do|how to|let) (?:i|we|you|us)|would|best way|do you think"
     r"|what do (?:i|we) do|i need|(?:have|take) a look|put together|help (?:me|us))(?![^\W_])"
@@ -373,9 +378,16 @@ _ASKING = regex(
 
 
 def is_order(question: str) -> bool:
-    """Return whether a question begins with a verb, as in "Write a letter"."""
-    words = question.lower().split(maxsplit=2)
-    return len(words) > 1 and words[0] not in STOP_WORDS and words[1] in _AFTER_VERBS
+    """Return whether a question begins with a verb, as in "Write a letter" or "Explain tenancy to me"."""
+    words = question.lower().rstrip(" .!?").split(maxsplit=2)
+    if len(words) < 2 or words[0] in STOP_WORDS or not words[0].isalpha():  # "What's the ..." is no order
+        return False
+    return words[1] in _AFTER_VERBS or words[-1].endswith(_FOR_US)
+
+
+def asks_for_fact(question: str) -> bool:
+    """Return whether a question in English asks for a reason or about others, as in "How does it help?"."""
+    return _FACT.match(question.lstrip().lower()) is not None
 
 
 def asks_for_work(question: str) -> bool:

@@ -15,7 +15,7 @@ from kernel.embed.model import Embedding
 from kernel.search import ann
 from kernel.search.ann import VectorFeed, VectorIndex
 from kernel.search.cache import LastIds, Reached, SearchCache
-from kernel.search.query import STOP_WORDS, is_order
+from kernel.search.query import STOP_WORDS, asks_for_fact, is_order
 from kernel.search.word_forms import subject_of
 from kernel.store.transaction import Tx
 
@@ -84,7 +84,9 @@ def embed_question(tx: Tx, text: str) -> Question | None:
     embeddings, embedder = _query_embeddings(tx, text), tx.context.embedder
     if embeddings is None or embedder is None:
         return None
-    is_request = is_order(text) or embedder.nearest(embeddings.whole, _ADVICE) > _LIKE_ADVICE
+    is_request = is_order(text) or (
+        embedder.nearest(embeddings.whole, _ADVICE) > _LIKE_ADVICE and not asks_for_fact(text)
+    )
     return Question(embeddings.compared, embeddings.about, len(embeddings.subject.split()), is_request)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from kernel.search.fusion import Candidates, fuse, fuse_candidates, preliminary_order
+from kernel.search.fusion import Candidates, Reading, fuse, fuse_candidates, preliminary_order
 from kernel.search.index import Hit, Scored, Weights
 
 RANKS = st.none() | st.floats(1e-6, 1e6)
@@ -96,3 +96,16 @@ def test_among_equals_a_text_in_the_language_of_the_query_is_first() -> None:
     fused = fuse_candidates(columns(hits_with(0.9, 0.9)), Weights(), languages=np.array([1, 2]))
     assert fused.found.docs.tolist() == [2, 1]
     assert fused.parts.sum(axis=1).tolist() == pytest.approx(fused.scores.tolist())
+
+
+def test_meaning_counts_twice_for_a_request_of_which_no_text_has_half() -> None:
+    by_words = Hit(1, "s", "1", 2.0, None, 0.2)
+    by_meaning = Hit(2, "s", "2", 1.0, None, 0.4)
+    found = columns([by_words, by_meaning])
+    orders = [
+        fuse_candidates(
+            found._replace(exact=np.array([share, 0.0]), query=Reading(is_request=is_request)), Weights()
+        ).found.docs.tolist()
+        for share, is_request in ((0.2, False), (0.2, True), (0.6, True))
+    ]
+    assert orders == [[1, 2], [2, 1], [1, 2]]

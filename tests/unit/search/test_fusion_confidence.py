@@ -10,6 +10,7 @@ import pytest
 from kernel.core.config import MODEL
 from kernel.search import index
 from kernel.search.fusion import Candidates, Reading, strengths
+from kernel.search.vectors import embed_question
 from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, FACTS, IndexedStore, open_indexed_store
 
@@ -192,6 +193,45 @@ def test_what_no_other_document_holds_says_more_than_what_many_hold() -> None:
     evidence = candidates([0.5], [0.5], [0.3], 2000)
     common, rare = (strengths(evidence._replace(words=np.array([words])))[0] for words in (0.5, 9.0))
     assert [index.verdict(float(strength)) for strength in (common, rare)] == ["none", "weak"]
+
+
+def test_a_question_of_many_words_is_rarely_answered_by_chance_among_many_documents() -> None:
+    """Chance matches few of its words, and as many documents say little about it."""
+    evidence = candidates([0.6], [0.6], [0.0], 5000)
+    short, long = (strengths(evidence._replace(query=evidence.query._replace(words=words)))[0] for words in (8, 20))
+    assert [index.verdict(float(strength)) for strength in (short, long)] == ["none", "weak"]
+
+
+def test_a_large_store_with_much_that_is_like_a_question_answers_it_rather_than_another() -> None:
+    best, near, exact = [0.55], [0.75], [0.2]
+    alone, among = (
+        strengths(candidates(best + others, near + [0.2] * 9, exact + [0.0] * 9, 5000))[0]
+        for others in ([0.1] * 9, [0.5] * 9)
+    )
+    assert [index.verdict(float(strength)) for strength in (alone, among)] == ["none", "weak"]
+
+
+def test_strong_hits_are_told_apart_by_two_digits() -> None:
+    found = strengths(candidates([0.55, 0.9], [0.5, 1.0], [0.2, 1.0], 5)).tolist()
+    assert [round(strength, 2) for strength in found] == [0.99, 1.0]
+
+
+def test_what_bears_on_a_request_is_never_strong_by_that_alone() -> None:
+    evidence = candidates([0.1, 0.4, 0.6], [0.1, 0.3, 0.5], [0.0, 0.0, 0.0], 5000)
+    lifted = strengths(evidence._replace(query=evidence.query._replace(is_request=True)))
+    assert [index.verdict(strength) for strength in strengths(evidence)] == ["none", "none", "none"]
+    assert [index.verdict(strength) for strength in lifted] == ["none", "weak", "weak"]
+    assert max(lifted) == 0.5
+
+
+def test_a_question_for_a_reason_or_about_others_asks_for_no_advice(facts: IndexedStore) -> None:
+    def is_request(question: str) -> bool:
+        asked = facts.reader.read(CALLER, lambda tx: embed_question(tx, question))
+        return asked is not None and asked.is_request
+
+    advice = "what should I plant", "Which phone do you recommend?", "How do we plan it?", "Is there help?", "Help me."
+    others = "Why should we plan ahead?", "what does Ada recommend", "How did it help?", "Do plans help?", "Who sings?"
+    assert [is_request(question) for question in (*advice, *others)] == [True] * 5 + [False] * 5
 
 
 TASTES = [
