@@ -169,7 +169,8 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     if len(query.instructions):
         bearing = odds + np.where(np.isin(matches.docs, query.instructions), INSTRUCTION, 0.0)
     if query.is_request:
-        odds = np.maximum(np.minimum(odds, page), np.minimum(bearing + REQUEST, 0.0))
+        asked = np.where(matches.exact >= _SAYS, np.maximum(odds, within), odds)  # a request may ask for a fact
+        odds = np.maximum(np.minimum(asked, page), np.minimum(bearing + REQUEST, 0.0))
     else:
         odds = np.minimum(np.maximum(bearing, within), page) if np.isfinite(page) else bearing
     odds = np.minimum(odds, _WORTH * odds + _STRONG_ODDS)
@@ -253,6 +254,7 @@ _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query 
 _DATED = 2.0  # times the score of a text of a day that the question names
 _INSTRUCTION = 1.5  # times that of a standing instruction, if the question is a request
 _MEANING_OF_REQUEST, _HALF = 2.0, 0.5  # times its weight, if no text has half of what a request is about
+_SAYS = 0.4  # of what a request is about, in a text that may say it
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 
