@@ -2,8 +2,6 @@
 
 import asyncio
 import math
-import os
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -131,7 +129,7 @@ class CallQueue:
     time of the caller that is served: idle time is not saved up.
     `run` gets up to `group` jobs. Up to `at_once` groups run beside each other, and up to `each()` of a caller. A job
     whose caller has gone is dropped, and one that has waited too long is answered with Fault("busy"); work that
-    nobody waits for is refused while another job has. While a crowd of its caller waits in a `dearer` queue, a job is
+    nobody waits for is refused while another job has. While a crowd of its caller waits in the `dearer` queue, a job is
     begun in the order of arrival beside it: in a closed loop nearly all callers would wait there for seconds else.
     """
 
@@ -144,7 +142,7 @@ class CallQueue:
         at_once: int = 1,
         each: Callable[[], int] | None = None,
         max_wait: float = math.inf,
-        dearer: "Sequence[CallQueue]" = (),
+        dearer: "CallQueue | None" = None,
     ) -> None:
         self.waiting = 0  # the number of jobs that wait
         self.taken = 0  # the jobs that no longer wait, and how many seconds they have
@@ -157,8 +155,8 @@ class CallQueue:
         self._max_wait = max_wait
         self._dearer = dearer
         self._cheaper: CallQueue | None = None
-        for queue in dearer:
-            queue._cheaper = self
+        if dearer is not None:
+            dearer._cheaper = self
         self._lines: dict[str, deque[Job]] = {}  # of each caller; of callers with equal time the first is next
         self._had: dict[str, int] = {}  # milliseconds, by caller
         self._turn = 0  # the time, in milliseconds, of the caller whose turn began last
@@ -300,7 +298,7 @@ class CallQueue:
             self._cheaper.reconsider()
 
     def reconsider(self) -> None:
-        """Begins a job that may have waited for a dearer queue; the pool of that holds its lock."""
+        """Begins a job that may have waited for the dearer queue; the pool of that holds its lock."""
         with self._pool.lock:
             if self._announce():
                 self._pool.wake()
@@ -344,8 +342,7 @@ class CallQueue:
         return (
             caller
             for caller, line in self._lines.items()
-            if self._running[caller] < each
-            and not any(queue.has_crowd_before(line[0], caller) for queue in self._dearer)
+            if self._running[caller] < each and not (self._dearer and self._dearer.has_crowd_before(line[0], caller))
         )
 
     def has_crowd_before(self, job: Job, caller: str) -> bool:
@@ -364,13 +361,10 @@ class ThreadPool:
 
     The thread that has been idle for the shortest time goes on: its data are still in the caches. None begins a job
     within `head_start` seconds after another one has begun the job that it still runs. The calls that wait or run hold
-    `bytes`, from `most_bytes` on a caller of whom some wait may not add to them. On Linux, where each has a priority of
-    its own, they lower it by `nice`.
+    `bytes`, from `most_bytes` on a caller of whom some wait may not add to them.
     """
 
-    def __init__(
-        self, name: str, most: int, head_start: float = 0.0, most_bytes: float = math.inf, nice: int = 0
-    ) -> None:
+    def __init__(self, name: str, most: int, head_start: float = 0.0, most_bytes: float = math.inf) -> None:
         self.lock = threading.Lock()  # of the queues too
         self.queues = 0
         self.bytes = 0
@@ -378,7 +372,6 @@ class ThreadPool:
         self._name = name
         self._most = most
         self._head_start = head_start
-        self._nice = nice
         self._begun: dict[int, float] = {}  # when each thread that runs a job began it
         self._ready: deque[CallQueue] = deque()
         self._idle: list[threading.Lock] = []  # of the threads that wait, each for its own
@@ -422,8 +415,6 @@ class ThreadPool:
         self._threads[-1].start()
 
     def _serve(self) -> None:
-        if sys.platform == "linux":
-            os.nice(self._nice)
         own = threading.Lock()
         own.acquire()
         turn: _Turn | None = None

@@ -154,10 +154,6 @@ R = TypeVar("R")
 
 GROUP_LIMIT = 256
 MAX_WAIT_SECONDS = 10.0
-# Of the arguments of a read, from which on it may take tens of milliseconds, as with a query of 300 words. With a nice
-# of 10 the p99 of a short read of another key fell from 5.8 to 2 ms beside 16 of them (2 busy cores), with 5 to 4.2 ms.
-_DEAR_BYTES = 1024
-_DEAR_NICE = 10
 _POOL_FACTOR = 4  # threads that read over the readers of one caller: tenants do not wait for the slow reads of one
 _WRITERS = 4  # tenants that commit at once; they wait for the disk most of the time
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
@@ -207,7 +203,6 @@ class Pools:
         most_bytes: float = math.inf,
     ) -> None:
         self.reads = ThreadPool("quipu-reader", _POOL_FACTOR * readers, head_start, most_bytes)
-        self.dear_reads = ThreadPool("quipu-dear", _POOL_FACTOR * readers, head_start, most_bytes, _DEAR_NICE)
         self.writes = ThreadPool("quipu-writer", _WRITERS, most_bytes=most_bytes)
         self._memory_used = memory_used
         self._most_memory = most_memory
@@ -219,7 +214,6 @@ class Pools:
     def begin_all(self) -> None:
         """Begins all threads, for a server that runs for long."""
         self.reads.begin_all()
-        self.dear_reads.begin_all()
         self.writes.begin_all()
 
     def note_use(self, store: "Store") -> None:
@@ -300,16 +294,11 @@ class Store:
         self.pools = pools or Pools(readers, database.read_head_start)
         self._callers = Callers(readers)
         # A caller leaves one reader to the others, and half of them while there are others.
-        reads = partial(
-            CallQueue, run=self._read, at_once=readers + 1, each=self._callers.threads_of_each, max_wait=max_wait
+        self._reads = CallQueue(
+            self.pools.reads, self._read, at_once=readers + 1, each=self._callers.threads_of_each, max_wait=max_wait
         )
-        self._reads, self._dear_reads = reads(self.pools.reads), reads(self.pools.dear_reads)
         self._writes = CallQueue(
-            self.pools.writes,
-            self._write,
-            group=group_limit,
-            max_wait=max_wait,
-            dearer=(self._reads, self._dear_reads),
+            self.pools.writes, self._write, group=group_limit, max_wait=max_wait, dearer=self._reads
         )
         self._readers: list[ReadConnection] = []  # that are free
         self._writer: WriteConnection | Fault | None = None
@@ -327,7 +316,6 @@ class Store:
             return
         self._closing = True
         self._reads.stop()
-        self._dear_reads.stop()
         self._writes.stop()
         self.pools.forget(self)
         self._close_readers()
@@ -398,7 +386,7 @@ class Store:
         job = Job(work, context, deliver, asyncio.get_running_loop())
         job.stages = current_stages.get()
         job.size = size
-        (self._dear_reads if size > _DEAR_BYTES else self._reads).put(job)
+        self._reads.put(job)
         return job
 
     def write(
@@ -443,11 +431,10 @@ class Store:
 
     def load(self) -> Load:
         """Return how busy the store is now."""
-        writes, reads, dear, sizes = self._writes, self._reads, self._dear_reads, self._database.sizes()
-        counts = (writes.waiting, reads.waiting + dear.waiting, tuple(self._groups), self.committed)
-        ages = (writes.oldest, max(reads.oldest, dear.oldest))
-        taken, waited = reads.taken + dear.taken, reads.waited + dear.waited
-        return Load(*counts, *sizes, True, ages, (writes.taken, taken), (writes.waited, waited))
+        writes, reads, sizes = self._writes, self._reads, self._database.sizes()
+        counts = (writes.waiting, reads.waiting, tuple(self._groups), self.committed)
+        ages = (writes.oldest, reads.oldest)
+        return Load(*counts, *sizes, True, ages, (writes.taken, reads.taken), (writes.waited, reads.waited))
 
     def _read(self, jobs: list[Job]) -> None:
         job = jobs[0]

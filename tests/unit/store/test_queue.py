@@ -157,7 +157,7 @@ def test_behind_a_crowd_of_its_caller_in_the_dearer_queue_a_job_keeps_the_order_
     monkeypatch.setattr("kernel.store.queue._CROWD", 3)
     monkeypatch.setattr("kernel.store.queue._LEAD_SECONDS", 0.0)
     dear, begun = Held(), SimpleQueue[list[Job]]()
-    cheap = CallQueue(ThreadPool("cheap", 1), begun.put, dearer=[dear.queue])
+    cheap = CallQueue(ThreadPool("cheap", 1), begun.put, dearer=dear.queue)
     dear.put("aaaabbb")
     for name in "abc":
         cheap.put(job(name))

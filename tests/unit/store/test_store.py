@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import os
-import sys
 import threading
 import time
 import weakref
@@ -480,20 +478,6 @@ def test_a_caller_has_half_of_the_readers_while_another_calls(
 
     asyncio.run(calls())
     assert max(counts) == most
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all threads of a process have one priority")
-def test_a_read_with_long_arguments_leaves_the_cores_to_others(store: Store) -> None:
-    def priority(_tx: Tx) -> int:
-        return os.getpriority(os.PRIO_PROCESS, 0)
-
-    async def read(size: int) -> Any:
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        store.begin_read(priority, CONTEXT, lambda job: answer.set_result(job.answer), size=size)
-        return await answer
-
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    assert [asyncio.run(read(size)) for size in (100, 2000)] == [own, min(own + 10, 19)]
 
 
 def test_call_cancelled_in_the_queue_never_runs(store: Store) -> None:
