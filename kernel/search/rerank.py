@@ -297,7 +297,8 @@ def _with_late(
 ) -> tuple[Candidates, Compared]:
     """Return the candidates with the late interaction of those in the pool, and how near their tokens are.
 
-    A near-duplicate that has no place in the pool takes the values of the first of its group.
+    A near-duplicate that has no place in the pool takes the values of the first of its group, its score the lower the
+    more of the group come before it: else a text that is stored thirty times hides all others that answer.
     """
     places = [at for at, tokens in enumerate(pool.tokens) if tokens]
     shares = embedder.interaction(query.whole.tokens, [pool.tokens[at] for at in places], opening, query.subject)
@@ -314,6 +315,8 @@ def _with_late(
         at, of = matches.docs.searchsorted(duplicates), matches.docs.searchsorted([leaders[doc] for doc in duplicates])
         for values in (late, exact, near):
             values[at] = values[of]
+        ranks = np.asarray([pool.duplicates.ranks[doc] for doc in duplicates], np.float32)
+        late[at] = np.minimum(late[at], late[at] * _GROUP_SIZE_IN_POOL / (ranks + 1))
     return matches, Compared(pool.windows[places, 2].tolist(), shares.cosines, shares.shares, pool.sizes[places, 0])
 
 

@@ -83,3 +83,12 @@ def test_text_without_a_vector_is_ranked_by_its_words(store: IndexedStore, monke
     assert [(one.hit.doc, one.score, one.hit.similarity) for one in store.reader.read(CALLER, found)] == [
         (1, 1.0, None)
     ]
+
+
+def test_a_text_that_is_stored_thirty_times_does_not_hide_another_that_answers(store: IndexedStore) -> None:
+    copies = [f"Restore the nightly backup of the ledger in region {number}" for number in range(30)]
+    store.put([*copies, "After a restore, replay the log of the ledger by hand"])
+
+    hits = store.reader.read(CALLER, lambda tx: index.ranked(tx, "restore the ledger", within=None, limit=10))
+
+    assert "30" in {found.hit.id for found in hits}
