@@ -89,6 +89,7 @@ def test_a_text_that_is_stored_thirty_times_does_not_hide_another_that_answers(s
     copies = [f"Restore the nightly backup of the ledger in region {number}" for number in range(30)]
     store.put([*copies, "After a restore, replay the log of the ledger by hand"])
 
-    hits = store.reader.read(CALLER, lambda tx: index.ranked(tx, "restore the ledger", within=None, limit=10))
+    def found(tx: Tx) -> list[Scored]:
+        return index.ranked(tx, "restore the ledger", within=[("docs", None)], limit=10)
 
-    assert "30" in {found.hit.id for found in hits}
+    assert "30" in {hit.hit.id for hit in store.reader.read(CALLER, found)}
