@@ -253,7 +253,7 @@ _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighb
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
 _DATED = 2.0  # times the score of a text of a day that the question names
 _INSTRUCTION = 1.5  # times that of a standing instruction, if the question is a request
-_MEANING_OF_REQUEST, _HALF = 2.0, 0.5  # times its weight, if no text has half of what a request is about
+_MEANING_OF_REQUEST, _HALF = 2.0, 0.5  # times its weight, if no text has half of what a request in English is about
 _SAYS = 0.4  # of what a request is about, in a text that may say it
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
@@ -363,7 +363,7 @@ def fuse_candidates(
     windows are `turns` in a conversation.
     """
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
-    if matches.query.is_request and np.fmax.reduce(matches.exact, initial=0.0) < _HALF:
+    if matches.query.is_request and languages is None and np.fmax.reduce(matches.exact, initial=0.0) < _HALF:
         weights = weights._replace(meaning=_MEANING_OF_REQUEST * weights.meaning)
     unknown = np.isnan(matches.late)
     known_late = matches.late[~unknown]
