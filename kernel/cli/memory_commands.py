@@ -274,7 +274,7 @@ def _from_stdin() -> str:
 
 def _from_editor(before: str, config: Config) -> str:
     """Return a text as a person has edited it, without the line end that editors add at the end of a file."""
-    import shlex  # a fifth of the time of a command that no editor needs
+    import shlex  # most commands need no editor
     import subprocess
 
     file, is_windows = _new_file(before), sys.platform == "win32"

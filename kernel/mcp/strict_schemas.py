@@ -2,7 +2,7 @@
 
 There each object requires all of its properties and takes no others, so null stands for an argument that is not given,
 and an object of any keys is its JSON text, as `kernel.calls.arguments` reads both. The keywords of limits and defaults
-are refused by some models: they are told in the description.
+are refused by some models, so the description states them.
 """
 
 from typing import cast
@@ -12,7 +12,7 @@ import msgspec
 from kernel.calls.tools import Schema
 
 _KEPT = ("type", "description", "enum", "anyOf", "items")
-_TOLD = ("default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
+_STATED = ("default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _NULL: Schema = {"type": "null"}
 _TEXT = "A JSON object as text."
 
@@ -35,9 +35,9 @@ def _strict(schema: Schema) -> Schema:
         members = {name: _strict(part) for name, part in schema["properties"].items()}
         strict["properties"] = {n: part if n in required else _or_null(part) for n, part in members.items()}
         strict |= {"required": [*members], "additionalProperties": False}
-    told = [f"{key} {msgspec.json.encode(schema[key]).decode()}" for key in _TOLD if schema.get(key) is not None]
-    if told:
-        strict["description"] = " ".join(filter(None, (strict.get("description"), f"({', '.join(told)})")))
+    limits = [f"{key} {msgspec.json.encode(schema[key]).decode()}" for key in _STATED if schema.get(key) is not None]
+    if limits:
+        strict["description"] = " ".join(filter(None, (strict.get("description"), f"({', '.join(limits)})")))
     return strict
 
 

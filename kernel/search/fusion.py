@@ -122,7 +122,7 @@ _HELDS = (HELD, HELD, 0.5, HELD)
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
-# Evidence grows faster than what it is worth, so that odds beyond STRONG count half: of best hits at odds of 4 to 5 a
+# Evidence grows faster than its worth, so that odds beyond STRONG count half: of best hits at odds of 4 to 5 a
 # seventh belong to no answer.
 _WORTH = 0.5
 _STRONG_ODDS = (1 - _WORTH) * math.log(STRONG / (1 - STRONG))
@@ -183,7 +183,7 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
 
 
 def _of_many(matches: Candidates, pool: Bools, *, is_english: bool) -> float:
-    """Return how much less likely chance is among many documents, by the words of a query and what is like it."""
+    """Return how much less likely chance is among many documents, by the words of a query and the likeness of the documents."""
     gain = LONG * math.log(max(matches.query.words / _LONG_QUERY, 1))
     cosines = np.fmax(matches.meaning[pool], 0.0)
     if is_english and len(cosines):
@@ -253,8 +253,8 @@ _CLEAR_SHARE = 0.85  # of the best own score: only if others reach it may neighb
 _OTHER_LANGUAGE = 0.9  # of the score of a text that is in English if the query is not, or the other way round
 _DATED = 2.0  # times the score of a text of a day that the question names
 _INSTRUCTION = 1.5  # times that of a standing instruction, if the question is a request
-_MEANING_OF_REQUEST, _HALF = 2.0, 0.5  # times its weight, if no text has half of what a request in English is about
-_SAYS = 0.4  # of what a request is about, in a text that may say it
+_MEANING_OF_REQUEST, _HALF = 2.0, 0.5  # times its weight, if no text has half of the subject of a request in English
+_SAYS = 0.4  # of the subject of a request, in a text that may state the fact
 _NEIGHBOUR_DECAY = (1.0, 0.6)  # share of a neighbour's score at distances 1 and 2; not measured singly
 
 

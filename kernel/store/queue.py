@@ -63,7 +63,7 @@ class Job:
     its own, the changes of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
     `earlier` is the audit's state of the slices of the call that have committed, `size` the bytes of the call, and
     `stages` are those of a call that is traced. `preparing` are the steps that give the `vectors` of long texts and
-    what is `derived` from them, before the transaction.
+    the values `derived` from them, before the transaction.
     """
 
     __slots__ = (

@@ -105,7 +105,7 @@ class GroupRunner:
             changes.close()
 
     def prepare(self, job: Job) -> Iterator[None]:
-        """Yield after each step of what the long texts of a call need outside of its transaction."""
+        """Yield after each step of the work on long texts that needs no transaction."""
         texts = self._texts(job)
         job.vectors = self._embedded(texts)
         for function in self._context.derived:
