@@ -183,7 +183,7 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
 
 
 def _of_many(matches: Candidates, pool: Bools, *, is_english: bool) -> float:
-    """Return how much less likely chance is among many documents, by the words of a query and the likeness of the documents."""
+    """Return how much less likely chance is among many documents, by the words of the query and their cosines."""
     gain = LONG * math.log(max(matches.query.words / _LONG_QUERY, 1))
     cosines = np.fmax(matches.meaning[pool], 0.0)
     if is_english and len(cosines):
