@@ -19,6 +19,7 @@ from kernel.calls.dispatch import Call, Dispatch, ToolEntry, reporting
 from kernel.calls.tools import Reply, Tool
 from kernel.core.errors import Fault, unless_fault
 from kernel.core.ids import utc_now
+from kernel.core.times import utc_time
 from kernel.memories import witness
 from kernel.memories.curation import Curation, ToolCall
 from kernel.operations.erase import Receipt
@@ -327,6 +328,8 @@ def with_until(call: ToolCall, until: str) -> ToolCall:
         raise Fault(
             "invalid", f"until: {call.tool} knows no end of a memory; those of brain and knowledge of scopes have one."
         )
+    if until and utc_time(until) is None:
+        raise Fault("invalid", "until: must be a date or a time in ISO 8601, such as 2026-01-31.")
     return call._replace(arguments={**call.arguments, call.until: until})
 
 

@@ -15,14 +15,14 @@ from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read, r
 from handlers.console.records import Event, calls_of, events
 from handlers.console.requests import Visit
 from handlers.console.search import ask_recall
-from kernel.calls.arguments import UNREADABLE, argument_error, error_message, without_nulls
+from kernel.calls.arguments import UNREADABLE, decode_again
 from kernel.calls.dialect import Dialect
 from kernel.calls.dispatch import Dispatch, first_targets
 from kernel.calls.tools import Access, Hints, Tool
 from kernel.core.data_dir import MAIN, other_tenants
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import one_line
+from kernel.core.text import json_decoder, one_line
 from kernel.memories import witness
 from kernel.search import index
 from kernel.search.fusion import Verdict
@@ -332,10 +332,11 @@ async def run_command(
 ) -> Result:
     """Return the result of a command, that of recall with the marks of its client; raises Fault, and Forbidden."""
     tool = COMMANDS[name]
+    decode = json_decoder(tool.request)
     try:
-        request = msgspec.convert(without_nulls(tool.request, msgspec.json.decode(arguments)), tool.request)
+        request = decode(arguments)
     except UNREADABLE as error:
-        raise Fault("invalid", error_message(argument_error(tool, error, arguments))) from None
+        request = decode_again(tool, decode, arguments, error)
     result = await tool.handler(dispatch, Visit(caller, {}), request)
     if isinstance(request, Recall) and not request.as_of and _MARK.fullmatch(mark):
         await mark_places(dispatch, Visit(caller, {}), cast("list[Hit]", result), mark, plain=plain)

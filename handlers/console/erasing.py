@@ -29,12 +29,13 @@ _MOST = 100  # memories looked at
 _SHOWN_CHARS = 100
 _MOST_WORDS = 16  # that are looked for in the texts of deleted memories
 _LEAST_WORDS = 3  # of a text that may name more than a subject
+_QUERY_CHARS = 4096  # the most that recall takes
 _PART = regex(r"[^\W_]+")
 _NO_FILE = "To erase rewrites the database file, and these memories are in PostgreSQL: forget them there."
 
 
 class About(Struct, forbid_unknown_fields=True):
-    about: Annotated[str, Meta(min_length=1)]
+    about: Annotated[str, Meta(min_length=1, max_length=_QUERY_CHARS)]
 
 
 class Erase(Struct, forbid_unknown_fields=True):

@@ -235,10 +235,14 @@ def _place_meant(tx: Tx, visit: Visit, text: str) -> Place:
     message = f"There is no memory {text[:200]}" if len(places) < 2 else f"{text[:200]} may be several memories"
     if places:
         raise Fault("not_found", f"{message}: did you mean {' or '.join(place.id[:200] for place in places[:_MEANT])}?")
-    near = [*_alike(tx, visit, key), *_neighbours(tx, visit, place)] if slash else []
-    ids = [place.id for place in (*near, *_neighbours(tx, visit, Place(_TYPED, text)))]
-    hint = did_you_mean(text, ids) or did_you_mean(f"{_TYPED}/{text}", ids) or "."
-    raise Fault("not_found", f"{message}{hint}")
+    ids = [place.id for place in _alike(tx, visit, key)] if slash else []
+    hint = did_you_mean(text, ids) or (slash and _hint(tx, visit, place)) or _hint(tx, visit, Place(_TYPED, text))
+    raise Fault("not_found", f"{message}{hint or '.'}")
+
+
+def _hint(tx: Tx, visit: Visit, place: Place) -> str:
+    """Return a question for a misspelt key; its space, which all near it have, would make each of them near."""
+    return did_you_mean(place.key, [near.key for near in _neighbours(tx, visit, place)], f"{place.space}/")
 
 
 def _alike(tx: Tx, visit: Visit, key: str, space: str | None = None) -> list[Place]:

@@ -1,10 +1,10 @@
 """Decodes the arguments of a call, and turns mistakes in them into the errors of its dialect."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import inspect
@@ -14,9 +14,6 @@ from kernel.calls.tools import ArgumentError, Request, Schema, Tool
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.text import RawJson, json_bytes, whole_characters
-
-if TYPE_CHECKING:
-    from kernel.calls.dispatch import ToolEntry
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _MENDABLE = regex(
@@ -49,12 +46,13 @@ _STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 _type_info = cache(inspect.type_info)  # a millisecond for each call of a client that sends null for all it leaves out
 
 
-def argument_fault(entry: "ToolEntry", error: Exception, arguments: RawJson = b"") -> Fault:
-    to_fault, error_text = entry.dialect.argument_fault, argument_error(entry.tool, error, arguments)
-    return to_fault(error_text) if to_fault else Fault("invalid", error_message(error_text))
-
-
-def decode_again(entry: "ToolEntry", arguments: RawJson, error: Exception) -> Request:
+def decode_again(
+    tool: Tool,
+    decode: Callable[[RawJson], Request],
+    arguments: RawJson,
+    error: Exception,
+    to_fault: Callable[[ArgumentError], Fault] | None = None,
+) -> Request:
     """Decode arguments that a decoder refused: without nulls for optional parameters, with 5.0 for integers as 5, with
     the object for its JSON text if its keys are free, and with U+FFFD for half an emoji.
 
@@ -66,24 +64,25 @@ def decode_again(entry: "ToolEntry", arguments: RawJson, error: Exception) -> Re
     text = whole_characters(bytes(arguments))
     if text != bytes(arguments):
         try:
-            return entry.decode(text)
+            return decode(text)
         except UNREADABLE as again:
             arguments, error = text, again
     nulls = b"null" in bytes(arguments)
     if isinstance(error, msgspec.ValidationError) and (nulls or _MENDABLE.match(str(error))):
         try:
             plain = msgspec.json.decode(arguments)
-            return _with_mended_values(entry, without_nulls(entry.tool.request, plain) if nulls else plain)
+            return _with_mended_values(tool, decode, without_nulls(tool.request, plain) if nulls else plain)
         except UNREADABLE as again:
             error = again
-    raise argument_fault(entry, error, arguments)
+    wrong = argument_error(tool, error, arguments)
+    raise to_fault(wrong) if to_fault else Fault("invalid", error_message(wrong))
 
 
-def _with_mended_values(entry: "ToolEntry", arguments: Any) -> Request:
+def _with_mended_values(tool: Tool, decode: Callable[[RawJson], Request], arguments: Any) -> Request:
     """Change only the fields that the decoder refuses: values that a tool keeps as they are stay so."""
     for _ in range(_MAX_MENDED_VALUES):
         try:
-            return entry.decode(json_bytes(arguments))
+            return decode(json_bytes(arguments))
         except msgspec.ValidationError as error:
             path, message = error_place(error)
             *parents, last = path_steps(path) or [""]
@@ -95,12 +94,12 @@ def _with_mended_values(entry: "ToolEntry", arguments: Any) -> Request:
             value = parent[last]
             if isinstance(value, float) and value.is_integer():
                 parent[last] = int(value)
-            elif isinstance(value, str) and value.lstrip().startswith("{") and _is_free(entry.tool, path):
+            elif isinstance(value, str) and value.lstrip().startswith("{") and _is_free(tool, path):
                 with suppress(*UNREADABLE):
                     parent[last] = msgspec.json.decode(value)
             if parent[last] is value:
                 raise
-    return entry.decode(json_bytes(arguments))
+    return decode(json_bytes(arguments))
 
 
 def _is_free(tool: Tool, path: str) -> bool:

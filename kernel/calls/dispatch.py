@@ -417,7 +417,9 @@ class Dispatch:
         try:
             request = entry.decode(call.arguments)
         except (*UNREADABLE, MemoryError) as error:
-            request = catch_faults(decode_again, entry, call.arguments, error)
+            request = catch_faults(
+                decode_again, entry.tool, entry.decode, call.arguments, error, entry.dialect.argument_fault
+            )
         if caller.grant is not FULL_ACCESS:
             self._check_permission(call, request)
         if isinstance(request, Fault):

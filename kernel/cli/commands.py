@@ -150,6 +150,12 @@ def _number(low: int, high: int, kind: str = "a number") -> Callable[[str], int]
     return parse
 
 
+def _path(text: str) -> Path:
+    if not text:  # an unset variable of a shell; Path("") is the folder that the command runs in
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 def _host(text: str) -> str:
     try:
         return config.host_name(text)
@@ -176,7 +182,7 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "flag": {"action": "store_true"},
     "list": {"action": "append", "default": []},
     "kinds": {"action": _Kinds, "nargs": 0},
-    "path": {"type": Path},
+    "path": {"type": _path},
     "int": {"type": int},
     "host": {"type": _host},
     "port": {"type": _number(0, 65535, "a port: a number")},

@@ -90,9 +90,9 @@ def run(words: list[str], environment: dict[str, str], deadline: float) -> "tupl
         os.write(2, f"quipu: {problem}\n".encode(errors="replace"))
     if intro:
         body["intro"] = intro
-    url = option(words, "--url") or environment.get("QUIPU_URL") or DEFAULT_URL
     path = f"/hook/{option(words, '--client')}/{words[0]}"
     data = option(words, "--data") or local_client.default_data(environment)
+    url = option(words, "--url") or environment.get("QUIPU_URL") or local_client.url(data) or DEFAULT_URL
     key = _key(words, environment)
     answer = post(url, path, key, local_client.write_json(body), data, deadline)
     output, news = witness.judged(answer, body["mark"], folder)

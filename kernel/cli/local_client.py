@@ -42,7 +42,7 @@ def read_json(content: bytes) -> "Any":
     text = content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogatepass").strip(" \t\n\r")
     try:
         value, end = _scan(text, 0)
-    except StopIteration:
+    except (StopIteration, SystemError):  # the scanner finds no error class before json.decoder is imported
         value, end = None, -1
     if end != len(text):
         raise ValueError("no JSON")
@@ -81,6 +81,16 @@ def find(data: str) -> Server | None:
         os.close(descriptor)
 
 
+def url(data: str) -> str:
+    """Return the address of the server that runs on a data directory; empty as `token` is."""
+    server = find(data) if os.path.isabs(data) else None
+    return f"http://{_authority(*server[:2])}" if server else ""
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def token(data: str) -> str:
     """Return the secret of the server that runs on a data directory; empty if none is written, or not for this user.
 
@@ -109,10 +119,9 @@ def ask(
             connection.connect((host, port))
         except OSError:
             return None
-        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = (
             f"POST {path(command, style, mark)} HTTP/1.1",
-            f"host: {authority}",
+            f"host: {_authority(host, port)}",
             f"x-quipu-local: {token}",
             f"x-quipu-tenant: {tenant}",
             "content-type: application/json",

@@ -18,6 +18,7 @@ from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.text import count_of_memories
+from kernel.core.times import utc_time
 
 if TYPE_CHECKING:
     from handlers.console.printing import Style
@@ -109,16 +110,20 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
         case "list":
             return {"limit": arguments.limit, **_filters(arguments)}
         case "add":
-            values = {"dialect": arguments.dialect, "name": arguments.name, "until": arguments.until}
+            values = {"dialect": arguments.dialect, "name": arguments.name, "until": _end(arguments.until)}
             return {"text": arguments.text or "", **values}
         case "edit":
-            return {"id": arguments.id, "text": arguments.text, "until": arguments.until}
+            return {"id": arguments.id, "text": arguments.text, "until": _end(arguments.until)}
         case "forget":
             return {"id": arguments.id, "immutable": arguments.immutable, "observation": arguments.observation}
         case "stats":
             return {}
         case _:
             return {"id": arguments.id}
+
+
+def _end(until: str | None) -> str | None:
+    return until if until is None or utc_time(until) else output.moment("--until", until)
 
 
 def _filters(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -171,9 +176,9 @@ def _edit(send: Send, request: dict[str, Any], style: "Style", config: Config) -
     try:
         return _ask(send, "edit", {"id": memory.id, "text": text, "version": memory.version, "until": until}, style)
     except Fault as fault:
-        if text is None:
+        if text is None or not text.strip():
             raise
-        raise Fault(fault.code, f"{fault.message} What you wrote is in {_new_file(text)}.") from None
+        raise Fault(fault.code, f"{fault.message.removesuffix('.')}. What you wrote is in {_new_file(text)}.") from None
 
 
 def _sender(arguments: argparse.Namespace, config: Config) -> Send:
@@ -277,9 +282,12 @@ def _from_editor(before: str, config: Config) -> str:
     import shlex  # most commands need no editor
     import subprocess
 
-    file, is_windows = _new_file(before), sys.platform == "win32"
-    environment = config.environment
-    command = environment.get("VISUAL") or environment.get("EDITOR") or ("notepad" if is_windows else "vi")
+    environment, is_windows = config.environment, sys.platform == "win32"
+    chosen = environment.get("VISUAL") or environment.get("EDITOR")
+    if not chosen and not sys.stdin.isatty():
+        raise Fault("invalid", "There is no terminal for an editor: --text TEXT gives the text, - standard input.")
+    command = chosen or ("notepad" if is_windows else "vi")
+    file = _new_file(before)
     words = shlex.split(command, posix=not is_windows)  # on Windows a backslash is part of a path
     try:
         status = subprocess.run([*words, str(file)], check=False).returncode  # noqa: S603  # chosen by the user

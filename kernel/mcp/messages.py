@@ -383,6 +383,16 @@ def open_message(body: bytes, limits: Limits) -> Message:
         raise ProtocolError(PARSE_ERROR, "Parse error") from None
 
 
+def id_of_unreadable(body: bytes) -> bytes:
+    """Return the encoded id of a request that is no valid message, so that its client does not wait for an answer; null
+    if it stands neither at its beginning nor at its end.
+    """
+    if b'"method"' not in body:  # a damaged response has an id of this server's
+        return b"null"
+    match = _FIRST_ID.match(body[:ID_ROOM].decode("latin-1")) or _LAST_ID.search(body[-ID_ROOM:].decode("latin-1"))
+    return match[1].encode() if match else b"null"
+
+
 def _open_other(body: bytes) -> Envelope:
     """Return any other message; raises ProtocolError, and what the decoder raises for no JSON."""
     for kind in (Envelope, Raw):  # Raw accepts all JSON, which separates a wrong shape from a parse error
@@ -444,6 +454,10 @@ _TOKEN = regex(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL = regex(r"(-?[0-9]{1,400})(?:\.0+)?")
 _NAMED = {method.name: method.named for method in METHODS.values() if method.named}
 _SCALARS = ("string", "integer", "boolean")
+ID_ROOM = 1024  # bytes at the beginning and at the end of a message in which its id is looked for
+_ID = r'"id"\s*:\s*(-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,256}")\s*'
+_FIRST_ID = regex(r"\s*\{[^{}\[\]]*?" + _ID + r"[,}]")
+_LAST_ID = regex(r",\s*" + _ID + r",?\s*\}\s*\Z")
 
 
 @lru_cache(maxsize=64)

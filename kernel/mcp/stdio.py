@@ -17,7 +17,7 @@ from msgspec import UNSET
 from kernel.calls.dispatch import Dispatch, Pending
 from kernel.core.limits import Limits
 from kernel.mcp import messages
-from kernel.mcp.messages import Inbound, ProtocolError
+from kernel.mcp.messages import ID_ROOM, Inbound, ProtocolError
 from kernel.mcp.server import Response, Service
 from kernel.mcp.subscriptions import Subscriptions
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client_name
@@ -38,9 +38,11 @@ _ATOMIC_WRITE_BYTES = getattr(select, "PIPE_BUF", 0)
 
 
 class StdinReader:
-    """Passes on the lines of a descriptor, stripped and without blank lines; None for a line over the limit."""
+    """Passes on the lines of a descriptor, stripped and without blank lines, and whether they are whole: of a line over
+    the limit there are only the beginning and the end.
+    """
 
-    def __init__(self, fd: int, limit: int, take: Callable[[bytes | None], None]) -> None:
+    def __init__(self, fd: int, limit: int, take: Callable[[bytes, bool], None]) -> None:
         self._fd = fd
         self._limit = limit
         self._take = take
@@ -48,7 +50,7 @@ class StdinReader:
         self._ended = asyncio.Event()
         self._polled = False
         self._pending = bytearray()
-        self._dropping = False
+        self._beginning = b""
 
     async def run(self) -> None:
         """Passes on every line until the end of input or `stop`."""
@@ -85,16 +87,17 @@ class StdinReader:
             self._line(end)
         self._pending += rest
         if len(self._pending) > self._limit:
-            self._pending.clear()
-            self._dropping = True
+            self._beginning = self._beginning or bytes(self._pending[:ID_ROOM])
+            del self._pending[:-ID_ROOM]
 
     def _line(self, end: bytes) -> None:
         whole = bytes(self._pending) + end if self._pending else end
         self._pending.clear()
-        line = None if self._dropping or len(whole) > self._limit else whole.strip()
-        self._dropping = False
-        if line != b"":
-            self._take(line)
+        beginning, self._beginning = self._beginning, b""
+        if beginning or len(whole) > self._limit:
+            self._take((beginning or whole[:ID_ROOM]) + whole[-ID_ROOM:], False)
+        elif line := whole.strip():
+            self._take(line, True)
 
 
 class StdoutWriter:
@@ -182,11 +185,13 @@ class _Session:
         self._subscriptions = Subscriptions(dispatch, service.subscribable, writer.write)
         self._listening: dict[int | str, Subscriptions] = {}
 
-    def take(self, line: bytes | None) -> None:
+    def take(self, line: bytes, is_whole: bool) -> None:
         """Handles one line; the response is written at once or when its call is done."""
-        id_ = b"null"
+        id_ = b""
         try:
-            envelope = self._open(line)
+            if not is_whole:
+                raise ProtocolError(messages.INVALID_REQUEST, "Line too long")
+            envelope = messages.open_message(line, self._limits)
             if envelope.id is UNSET or envelope.method is UNSET:
                 self._on_notification(envelope)
                 return
@@ -199,7 +204,7 @@ class _Session:
             else:
                 self._submit(envelope.id, inbound)
         except ProtocolError as error:
-            self._writer.write(error.reply(id_))
+            self._writer.write(error.reply(id_ or messages.id_of_unreadable(line)))
 
     async def close(self) -> None:
         """Waits for calls under way, then cancels the rest without a response."""
@@ -214,11 +219,6 @@ class _Session:
         for subscriptions in (self._subscriptions, *self._listening.values()):
             subscriptions.close()
         self._writer.close(DRAIN_SECONDS)
-
-    def _open(self, line: bytes | None) -> messages.Message:
-        if line is None:
-            raise ProtocolError(messages.INVALID_REQUEST, "Line too long")
-        return messages.open_message(line, self._limits)
 
     def _on_notification(self, envelope: messages.Message) -> None:
         if envelope.method == "notifications/cancelled":

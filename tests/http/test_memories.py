@@ -100,6 +100,18 @@ def post(server: Server, command: str, headers: dict[str, str] | None = None, **
         connection.close()
 
 
+def test_arguments_are_taken_as_those_of_tools_are(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
+        assert json.loads(post(server, "add", text="half \ud83d", dialect=None, name="half")[1])["id"] == "paths/half"
+        assert json.loads(post(server, "list", limit=1.0)[1])["text"] == "half half \ufffd"
+        for (status, answer), words in (
+            (post(server, "list", limit=1.5), "expected `integer`, got `number` - at `limit`"),
+            (post(server, "erasable", about="x" * 5000), "expected `string` of length <= 4096 - at `about`"),
+            (post(server, "add", text="x", dialect="brain", until="soon"), "until: must be a date or a time in ISO"),
+        ):
+            assert (status, words in json.loads(answer)["error"]["message"]) == (400, True), answer
+
+
 def test_commands_print_the_same_beside_a_server_and_on_the_file(tmp_path: Path) -> None:
     with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
         beside = told(server.data)

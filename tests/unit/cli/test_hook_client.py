@@ -312,6 +312,15 @@ def test_other_words_are_for_the_parser(words: list[str]) -> None:
 
 
 @pytest.mark.slow
+def test_a_hook_without_an_address_asks_the_server_on_the_data(tmp_path: Path, data: Path) -> None:
+    (data / local_access.FILE).unlink()
+    summary = "The API moved to port 8123; its tests pass, the worker is next."
+    with serving(data):
+        assert run("post-compact", given(cwd=str(tmp_path), compact_summary=summary)) == (0, b"", b"")
+        assert b"The API moved to port 8123" in run("session-start", given(cwd=str(tmp_path), session_id="b"))[1]
+
+
+@pytest.mark.slow
 def test_hooks_reach_a_server_with_keys(tmp_path: Path, data: Path) -> None:
     project = tmp_path / "web"
     project.mkdir()

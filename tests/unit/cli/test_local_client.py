@@ -1,6 +1,8 @@
 """JSON of a client that imports nothing for it, as the standard library reads and writes it."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -10,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernel.cli.local_client import read_json, write_json
+from tests.unit.sql.code import ROOT
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -37,6 +40,17 @@ def test_other_text_is_refused_as_by_the_standard_library(text: str) -> None:
             read_json(text.encode())
     else:
         assert read_json(text.encode()) == wanted
+
+
+def test_text_that_ends_early_is_refused_before_the_standard_library_is_imported() -> None:
+    program = (
+        "import sys\nfrom kernel.cli.local_client import read_json\nassert 'json.decoder' not in sys.modules\n"
+        "try:\n    read_json(b'{')\nexcept ValueError as error:\n    print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("no JSON\n", "")
 
 
 @given(st.dictionaries(st.text(), st.text(st.characters())))

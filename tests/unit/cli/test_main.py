@@ -112,6 +112,25 @@ def test_a_number_out_of_range_is_refused_in_one_line(
     assert (ending.value.code, capsys.readouterr().err) == (2, f"quipu {command}: {reason}\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "argument"),
+    [
+        (["import", ""], "path"),
+        (["export", "okf", ""], "path"),
+        (["backup", "--to", ""], "--to"),
+        (["restore", ""], "source"),
+        (["stats", "--data", ""], "--data"),
+    ],
+)
+def test_an_empty_path_is_not_the_folder_of_the_process(
+    words: list[str], argument: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        main(words)
+    reason = f"argument {argument}: the path is empty; see `quipu {words[0]} --help`"
+    assert (ending.value.code, capsys.readouterr().err) == (2, f"quipu {words[0]}: {reason}\n")
+
+
 @pytest.mark.slow
 def test_port_in_use_is_one_line_with_a_remedy(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:

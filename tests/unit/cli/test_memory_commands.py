@@ -101,11 +101,18 @@ def test_an_added_memory_is_no_answer_after_its_end(quipu: Quipu, dialect: str) 
 def test_an_end_that_cannot_be_kept_is_refused_and_adds_nothing(quipu: Quipu) -> None:
     for dialect, until, words in (
         ("paths", "2020-01-01", "until: add_memory"),
-        ("brain", "soon", "valid_until is a time"),
+        ("brain", "soon", "--until must be a time such as"),
     ):
         status, _, remark = quipu("add", "The stork permit is 12", "--dialect", dialect, "--until", until)
         assert (status, words in remark) == (1, True), remark
     assert quipu("list")[0] == 1
+
+
+def test_an_end_is_typed_as_any_time(quipu: Quipu) -> None:
+    added = json.loads(quipu("add", "The stork permit is 12", "--dialect", "brain", "--json")[1])["id"]
+    for until, status in (("yesterday at 8:30", 1), ("2 weeks ago", 1), ("2999-01-01", 0)):
+        assert quipu("edit", added, "--until", until)[0] == 0
+        assert quipu("recall", "stork", "permit")[0] == status
 
 
 @pytest.mark.slow
@@ -168,13 +175,14 @@ def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, c
         ("infra/delpoy", "There is no memory infra/delpoy: did you mean paths/infra/deploy?"),
         ("path/infra/deploy", "There is no memory path/infra/deploy: did you mean paths/infra/deploy?"),
         ("nothing", "There is no memory nothing."),
+        ("nope", "There is no memory nope."),
         ("paths/zzzz", "There is no memory paths/zzzz."),
     ],
 )
 def test_an_id_that_names_no_single_memory_changes_nothing_and_names_those_near(
     quipu: Quipu, call: Call, typed: str, answer: str
 ) -> None:
-    for path in ("infra/deploy", "infra/deploys", *(["inn"] if typed == "in" else [])):
+    for path in ("infra/deploy", "infra/deploys", "x", *(["inn"] if typed == "in" else [])):
         call("add_memory", path=path, content=f"text of {path}")
     if typed == "in":
         call("drop_memory", path="infra/deploy")
@@ -302,6 +310,22 @@ def test_edit_of_what_changed_meanwhile_is_refused_and_its_text_is_kept(
     changed = "It has changed since it was opened. Nothing was written: look at it again."
     assert (status, shown, remark) == (1, "", f"quipu: {changed} What you wrote is in {kept[0]}.\n")
     assert (typed(tmp_path), json.loads(quipu("show", "paths/car", "--json")[1])["text"]) == (["blue"], "green")
+
+
+def test_without_a_terminal_only_an_editor_of_the_users_choice_runs(
+    quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("add_memory", path="car", content="red")
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    told = "quipu: There is no terminal for an editor: --text TEXT gives the text, - standard input.\n"
+    assert (quipu("edit", "paths/car"), typed(tmp_path)) == ((1, "", told), [])
+
+
+def test_a_refused_text_without_words_is_not_kept(quipu: Quipu, call: Call, tmp_path: Path) -> None:
+    call("add_memory", path="car", content="red")
+    told = "quipu: Memory content is required (content)\n"
+    assert (quipu("edit", "paths/car", "--text", ""), typed(tmp_path)) == ((1, "", told), [])
 
 
 @pytest.mark.parametrize("program", ["sys.exit(3)", "text = b'bl\\xff'"], ids=["status", "bytes"])
