@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kernel.calls.arguments import argument_error, error_message
 from kernel.cli import hook_client, witness
 from kernel.cli.output import note, show
 from kernel.core.config import Config
@@ -42,7 +43,7 @@ def prime(arguments: argparse.Namespace, config: Config) -> int:
     try:
         request = msgspec.convert({name: value for name, value in values.items() if value is not None}, tool.request)
     except msgspec.ValidationError as error:
-        raise Fault("invalid", f"--{error}".replace("--Expected", "--budget: expected")) from None
+        raise Fault("invalid", error_message(argument_error(tool, error))) from None
     try:
         app.require_database(config)
     except Fault as fault:

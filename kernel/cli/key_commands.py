@@ -30,7 +30,7 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     """Create a key; print the secret on standard output and its properties on standard error."""
     draft = _draft(arguments)
     first = not api_keys.read(config.data)
-    if arguments.tenants:
+    if arguments.tenants is not None:
         _create_batch(arguments, config, draft)
         if first:
             note(_FIRST_KEY)
@@ -87,6 +87,8 @@ def _create_batch(arguments: argparse.Namespace, config: Config, draft: api_keys
     if arguments.tenant != data_dir.MAIN:
         raise Fault("invalid", "--tenants names the tenants of the keys: leave --tenant out.")
     tenants = [name for line in _lines(arguments.tenants) if (name := line.strip())]
+    if not tenants:
+        raise Fault("invalid", f"{arguments.tenants} names no tenant; no key was made.")
     drafts = [msgspec.structs.replace(draft, tenant=data_dir.tenant_name(name)) for name in tenants]
     for key, secret in api_keys.create_all(config.data, drafts):
         line = f"{key.tenant},{key.id},{secret}"

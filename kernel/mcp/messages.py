@@ -455,9 +455,9 @@ _DECIMAL = regex(r"(-?[0-9]{1,400})(?:\.0+)?")
 _NAMED = {method.name: method.named for method in METHODS.values() if method.named}
 _SCALARS = ("string", "integer", "boolean")
 ID_ROOM = 1024  # bytes at the beginning and at the end of a message in which its id is looked for
-_ID = r'"id"\s*:\s*(-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,256}")\s*'
-_FIRST_ID = regex(r"\s*\{[^{}\[\]]*?" + _ID + r"[,}]")
-_LAST_ID = regex(r",\s*" + _ID + r",?\s*\}\s*\Z")
+_ID = r'"id"\s*+:\s*+(-?(?:0|[1-9][0-9]{0,17})|"[ !#-\[\]-~]{0,256}")\s*+'
+_FIRST_ID = regex(r"\s*+\{[^{}\[\]]*?" + _ID + r"[,}]")
+_LAST_ID = regex(r",\s*+" + _ID + r",?\s*+\}\s*+\Z")
 
 
 @lru_cache(maxsize=64)

@@ -32,6 +32,7 @@ _UNDID, _BEGAN = "undid ", "began to undo "
 _MOST_PLACES = 1000  # of a call's targets, that are looked for among later calls
 _MOST_BESIDE = 20  # calls that ended before a call in slices did
 _MOST_NAMED = 3
+_UNDONE = "undone"  # the operation of an undo in the history
 _HALF = "What the last slices of the call had changed is undone; once nothing is in the way, `quipu undo {}` goes on."
 
 
@@ -202,16 +203,32 @@ def called(tx: Tx, number: int) -> audit.Entry:
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
-    """Return the effect of a call on each target, as one event, and the events before it, oldest first."""
+    """Return the effect of a call on each target, as one event with the id of its first, and the events before it that
+    hold, oldest first.
+    """
     by_key: dict[Key, tuple[Event, list[Event]]] = {}
     for space, key, operation in reversed(targets):
-        last, events = by_key.get((space, key)) or (None, history.read(tx, space, key))
+        last, events = by_key.get((space, key)) or (None, _standing(history.read(tx, space, key)))
         while events and events[-1].operation != operation:
             events.pop()
         if events:
             event = events.pop()
-            by_key[space, key] = (last._replace(before=event.before) if last else event, events)
+            by_key[space, key] = (last._replace(id=event.id, before=event.before) if last else event, events)
     return dict(reversed(by_key.items()))
+
+
+def _standing(events: Sequence[Event]) -> list[Event]:
+    """Return the events that hold: neither what an undo took back, nor the undo, which leaves a text of before."""
+    standing: list[Event] = []
+    for event in events:
+        if event.operation != _UNDONE:
+            standing.append(event)
+            continue
+        del standing[-1:]
+        left = next((at for at in range(len(standing), 0, -1) if standing[at - 1].after == event.after), None)
+        if left is not None or event.after is None:
+            del standing[left or 0 :]
+    return standing
 
 
 def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *, keep: bool) -> None:
@@ -222,12 +239,12 @@ def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]], *
     """
     tx.flush_deferred()
     for (space, key), (last, events) in before.items():
-        if not keep and not events:
+        if not keep and not events and history.read(tx, space, key)[0].id == last.id:
             history.forget(tx, space, key)
             continue
         # Not `last.before`: a new memory may begin with the text of the memory that it replaces.
         text = events[-1].after if events else None
-        history.append(tx, space, key, "undone", before=last.after, after=text, reason=f"call {number}")
+        history.append(tx, space, key, _UNDONE, before=last.after, after=text, reason=f"call {number}")
         if events and text is not None:
             first = next((event for event in reversed(events) if event.before is None), events[0])
             *_, dialect, tool, actor, at = events[-1]

@@ -196,7 +196,7 @@ def test_a_file_in_the_place_of_the_plugin_stays(home: Path, quipu: Callable[...
         ("setup", "--client", "cursor", "--hooks", "prime", "--remove"),
         ("hook", "remove", "--client", "zed"),
         ("hook", "session-start"),
-        ("prime", "--budget", "1"),
+        ("prime", "--query", "x" * 5000),
     ],
 )
 def test_wrong_options_are_one_line(words: tuple[str, ...], home: Path, quipu: Callable[..., Output]) -> None:

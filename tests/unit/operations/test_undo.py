@@ -18,7 +18,7 @@ from kernel.operations.undo import undo
 from kernel.search import index
 from kernel.server import app
 from kernel.server.app import Kernel
-from kernel.store import audit
+from kernel.store import audit, history
 from tests.conftest import Call
 from tests.reliability.write_scenario import BRAIN, FILES, GRAPH, PATHS, SCOPES, SESSIONS, STORY, Kept, step
 from tests.support.operations_undo import last_call, memories, online
@@ -110,6 +110,33 @@ def test_undo_in_the_server_indexes_a_restored_file(kernel: Kernel, call: Call) 
     assert call("memory_forget", filePaths=files).fault is None
     online(kernel, last_call(kernel).id)
     assert (findings(kernel), indexed(kernel)) == ([], before)
+
+
+@pytest.mark.parametrize("dialect", ["paths", "notes"])
+def test_changes_undone_one_after_the_other_leave_each_text_that_was_there(
+    kernel: Kernel, call: Call, dialect: str
+) -> None:
+    def change(colour: str) -> None:
+        text = f"The car is {colour}"
+        if dialect == "paths":
+            reply = call("add_memory" if colour == "red" else "replace_memory", path="car", content=text)
+        else:
+            file = next(map(str, (kernel.config.home / "notes").rglob("*.md")), None)
+            reply = call("memory_remember", title="Car", memoryType="context", content=text, filePath=file)
+        assert reply.fault is None, reply
+
+    for colour in ("red", "green", "blue"):
+        change(colour)
+    texts = list[str]()
+    for entry in kernel.store.read_sync(lambda tx: audit.read(tx, 2)):
+        online(kernel, entry.id)
+        (document,) = kernel.store.read_sync(
+            lambda tx: index.documents(tx, [*range(1, index.last_doc_id(tx) + 1)])
+        ).values()
+        texts.append(document.text.split()[-1])
+    events = kernel.store.read_sync(lambda tx: history.read(tx, document.space, document.key))
+    undone = [(str(event.before).split()[-1], str(event.after).split()[-1]) for event in events[-2:]]
+    assert (texts, undone, findings(kernel)) == (["green", "red"], [("blue", "green"), ("green", "red")], [])
 
 
 def test_undo_in_the_server_reads_no_memory_that_the_call_did_not_touch(kernel: Kernel, call: Call) -> None:
