@@ -171,8 +171,7 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
         hint = _description(tool, path) if is_type or _FORM.fullmatch(message) else ""
         repeats = f"`{hint.removeprefix('expects ')}" in reason
         return ArgumentError(tool, "wrong", path, reason, hint="" if repeats else hint)
-    values = allowed_values(input_schema(tool), path)
-    choice = f", choose from {', '.join(values)}" if values else ""
+    choice = _choices(input_schema(tool), path)
     return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refusal[1]}'{choice}", refusal[1])
 
 
@@ -248,6 +247,15 @@ def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
 def allowed_values(schema: Schema, path: str) -> list[str]:
     values = [value for node in _nodes_at(schema, path) for value in node.get("enum", ())]
     return [str(value) for value in dict.fromkeys(values)]
+
+
+def _choices(schema: Schema, path: str) -> str:
+    """Return the end of a sentence that names the allowed values of a parameter; empty if it may be any text."""
+    values = ", ".join(allowed_values(schema, path))
+    others = [
+        f", or a {kind}" for node in _nodes_at(schema, path) if (kind := node.get("type")) in {"number", "integer"}
+    ]
+    return f", choose from {values}{''.join(others)}" if values else ""
 
 
 def _nodes_at(schema: Schema, path: str) -> list[Schema]:

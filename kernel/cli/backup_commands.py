@@ -15,6 +15,7 @@ from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
+from kernel.core.text import counted
 from kernel.operations.backup import (
     BackupLoop,
     Manifest,
@@ -57,7 +58,7 @@ def _show_all(target: Path, manifest: Manifest, *, as_json: bool) -> int:
     size = sum(count for count, _ in manifest.files.values())
     counts = {"tenants": len(manifest.tenants), "files": len(manifest.files), "bytes": size}
     show({"folder": str(target), **counts}, str(target), as_json=as_json)
-    note(f"{counts['tenants']} tenants, {counts['files']} files, {size} bytes")
+    note(f"{counted(counts['tenants'], 'tenant')}, {counted(counts['files'], 'file')}, {size} bytes")
     return 0
 
 

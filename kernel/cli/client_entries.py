@@ -107,7 +107,11 @@ def checked_key(key: str) -> str:
 
 def typed_key(option: str) -> str:
     """Return the key of an option; - reads it from standard input. Raises Fault("invalid") if it cannot be a key."""
-    return checked_key(sys.stdin.readline().strip() if option == "-" else option)
+    if option != "-":
+        return checked_key(option)
+    if not (key := sys.stdin.readline().strip()):
+        raise Fault("invalid", "There is no key on standard input")
+    return checked_key(key)
 
 
 def parse_url(url: str) -> SplitResult:

@@ -134,8 +134,11 @@ def apply(name: str, level: Level, arguments: argparse.Namespace, config: Config
             raise Fault("invalid", f"{file} was not changed: it is not a file of Quipu")
     else:
         new_entries = entries(client, level, program, options, platform)
-        plain = before if own(before) == new_entries else _original(file, before, client)
-        after = put(plain, client, new_entries)
+        try:
+            plain = before if own(before) == new_entries else _original(file, before, client)
+            after = put(plain, client, new_entries)
+        except Fault as fault:
+            raise Fault(fault.code, f"{file} was not changed: {fault.message}") from None
     _change(client, file, before, after, arguments)
 
 

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
             show(row, f"{client.name:15} {client.title:15} {state}", as_json=arguments.json)
         return 0
     if arguments.key == "-" and not arguments.remove:
-        arguments.key = sys.stdin.readline().strip()  # once, for every client
+        arguments.key = client_entries.typed_key("-")  # once, for every client
     return _change_each(clients, arguments, config, platform)
 
 

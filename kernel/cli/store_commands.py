@@ -12,7 +12,7 @@ from kernel.cli.output import confirm, local_time, moment, note, show
 from kernel.cli.progress_bar import ProgressBar, working
 from kernel.core.config import Config
 from kernel.core.errors import Fault
-from kernel.core.text import one_line, one_word
+from kernel.core.text import counted, one_line, one_word
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.errors import SQLITE_ERRORS, as_fault
 from kernel.memories import witness as stored
@@ -123,7 +123,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, context: StoreC
         result = compact(config.file, context, note, choice, alone=alone)
     show(result._asdict(), f"{result.before} bytes before, {result.after} after", as_json=arguments.json)
     if result.undoable:
-        note(f"{result.undoable} calls can still be undone: --forget-undo frees what is kept for it")
+        note(f"{counted(result.undoable, 'call')} can still be undone: --forget-undo frees what is kept for it")
     if not (alone or arguments.full):
         note(
             f"{result.free} bytes of it are free for what is written next; to give them back, stop the servers and run "
@@ -138,9 +138,8 @@ def _confirm_end_of_undo(config: Config, context: StoreContext, *, yes: bool) ->
         undo_data = db.read(CallContext(), audit.kept_undo)
     if not undo_data.calls:
         return
-    loss = (
-        f"{undo_data.calls} calls can no longer be undone, the newest is {undo_data.newest}, {one_word(undo_data.tool)}"
-    )
+    lost = f"{counted(undo_data.calls, 'call')} can no longer be undone"
+    loss = f"{lost}, the newest is {undo_data.newest}, {one_word(undo_data.tool)}"
     note(f"{loss}; {undo_data.bytes} bytes are kept for it")
     if not yes:
         confirm("End their undo?", "--forget-undo")

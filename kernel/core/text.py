@@ -191,6 +191,10 @@ def count_of_memories(count: int) -> str:
     return "1 memory" if count == 1 else f"{count:,} memories"
 
 
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_line(text: str, limit: int) -> str:
     """Return the start of a text on one line of at most `limit` characters, cut between words and closed with an
     ellipsis.

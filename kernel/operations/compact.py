@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kernel.core.text import counted
 from kernel.core.times import later
 from kernel.engines.sqlite.connection import Connection, open_writer
 from kernel.engines.yielding import Turns
@@ -62,13 +63,13 @@ def compact(
         before = file.stat().st_size
         turns.run(dropped.removal_steps())
         if alone or turns.write(_needs_renewal):
-            report(f"{_renew_blocks(turns.write, lambda: False)} blocks of sketches made anew")
+            report(f"{counted(_renew_blocks(turns.write, lambda: False), 'block')} of sketches made anew")
         if choice.forget is not None:
             report(f"{turns.run(_forgetting_steps(choice.forget))} deleted memories forgotten")
         if choice.forget_undo:
             calls = turns.write(audit.kept_undo).calls
             turns.run(_expiring_steps(0))
-            report(f"{calls} calls can no longer be undone")
+            report(f"{counted(calls, 'call')} can no longer be undone")
         elif choice.undo_hours:
             turns.run(_expiring_steps(choice.undo_hours))
         turns.run(_merging_steps(db))

@@ -40,6 +40,7 @@ class Move(Struct, forbid_unknown_fields=True):
     heavy: bool | None = None
     sides: list[Literal["left", "right"]] = []
     notes: dict[str, int] = {}
+    pace: Literal["fast", "slow"] | float = "slow"
 
 
 class Moved(Struct):
@@ -66,6 +67,7 @@ def message(arguments: Any) -> str:
     [
         ({"to": {"kind": "attic"}}, "invalid enum value 'attic', choose from garden, house - at `to.kind`"),
         ({"to": {}, "sides": ["left", "up"]}, "invalid enum value 'up', choose from left, right - at `sides[1]`"),
+        ({"to": {}, "pace": "2"}, "invalid enum value '2', choose from fast, slow, or a number - at `pace`"),
         ({"to": {}, "times": "2"}, "expected `integer`, got `string` - at `times`"),
         ({"to": {}, "weight": 1e9}, "expected `number` <= 86400 - at `weight`"),
         ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),

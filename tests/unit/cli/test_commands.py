@@ -214,7 +214,7 @@ def test_undo_ends_only_where_it_is_asked_for(
     monkeypatch.setattr("builtins.input", lambda _question: "n")
     with pytest.raises(Fault, match="Nothing was changed"):
         run("compact", "--forget-undo")
-    assert "1 calls can no longer be undone, the newest is 2, drop_memory" in capsys.readouterr().err
+    assert "1 call can no longer be undone, the newest is 2, drop_memory" in capsys.readouterr().err
     monkeypatch.setattr("builtins.input", lambda _question: "y")
     assert '"undoable":0' in run("compact", "--forget-undo", "--json")[1]
     with pytest.raises(Fault, match="Call 2 cannot be undone"):

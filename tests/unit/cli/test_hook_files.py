@@ -204,6 +204,16 @@ def test_wrong_options_are_one_line(words: tuple[str, ...], home: Path, quipu: C
     assert (status, printed, errors.count("\n")) == (1, "", 1)
 
 
+def test_a_file_of_hooks_that_cannot_be_edited_is_named(home: Path, quipu: Callable[..., Output]) -> None:
+    file = home / ".cursor" / "hooks.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for text, reason in (('{"hooks": 5}', "hooks is not an object"), ("{", "invalid JSON at line 1, column 2")):
+        file.write_text(text, encoding="utf-8")
+        status, _, errors = quipu("setup", "--client", "cursor", "--hooks", "prime")
+        told = f"quipu: {file} was not changed: {reason}"
+        assert (status, told in errors, file.read_text(encoding="utf-8")) == (1, True, text), errors
+
+
 def test_prime_prints_what_is_known_of_a_project(
     home: Path,
     tmp_path: Path,

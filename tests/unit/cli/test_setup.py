@@ -210,6 +210,12 @@ def test_invalid_arguments_are_reported_in_one_line(quipu: Quipu, arguments: tup
 
 
 @pytest.mark.usefixtures("home")
+def test_an_empty_standard_input_takes_no_key_out_of_an_entry(quipu: Quipu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    assert quipu("setup", "--client", "cursor", "--key", "-") == (1, "", "quipu: There is no key on standard input\n")
+
+
+@pytest.mark.usefixtures("home")
 def test_key_is_read_from_standard_input(quipu: Quipu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
     _, printed, _ = quipu("setup", "--client", "cursor", "--key", "-", "--print")
