@@ -33,7 +33,7 @@ CHANGING = (
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)"), "TIME"),
     (re.compile(r"(?<!\d)\d{4}-\d\d-\d\d \d\d:\d\d (?:[A-Z]{3,4}|[+-]\d{2,4})"), "TIME"),
     (re.compile(r"(?<=quipu-)\d{8}T\d{6}Z"), "TIME"),
-    (re.compile(r"(?<= files, )\d+ bytes"), "SIZE bytes"),
+    (re.compile(r"( files?), \d+ bytes"), r"\1, SIZE bytes"),
     (re.compile(r"\b[\d,.]+ MiB"), "SIZE MiB"),
     (re.compile(r"SQLite [\d.]+"), "SQLite VERSION"),
     (re.compile(rf"\b{re.escape(VERSION)}\b"), "VERSION"),
