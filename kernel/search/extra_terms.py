@@ -21,17 +21,24 @@ from kernel.search import word_forms
 from kernel.search.named_values import named_values, value_of
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
 from kernel.search.word_forms import private
+from kernel.security.rules.injection import short_text
 
 MARK = "\U000f0002"  # beside the text of an instruction: of private use, a letter for unicode61
-_INSTRUCTION_PARTS = (
-    "ever ",
-    "lways ",
-    " ask",
-    "now on",
-    "time you ",
-    "future",
-    "going forward",
-)  # each instruction has one
+# A word of each instruction, with the part of it there.
+_INSTRUCTION_PARTS = {
+    "never": "ever ",
+    "ever": "ever ",
+    "whenever": "ever ",
+    "'whenever": "ever ",
+    "always": "lways ",
+    "ask": " ask",
+    "ask'": " ask",
+    "now": "now on",
+    "time": "time you ",
+    "future": "future",
+    "forward": "going forward",
+}
+_INSTRUCTION_WORDS = frozenset(_INSTRUCTION_PARTS)
 _INSTRUCTION = regex(
     r"(?<![^\s\"'(])(?:(?:i|we) ask(?: you)?\b|from now on\b|going forward,|(?:whenever|every time|each time) you "
     r"|in (?:the )?future,)"
@@ -102,6 +109,9 @@ class OwnWords(Struct, frozen=True):
 
 
 def own_words(text: str) -> OwnWords:
+    short = short_text(text)
+    if short is not None and not short.changes:
+        return OwnWords(" ".join(word_forms.stems(text)), [], is_instruction(text))
     stems = " ".join((*_whole_numbers(text), *word_forms.stems(_without_points(text))))
     return OwnWords(stems, [*name_parts(text)], is_instruction(text))
 
@@ -139,8 +149,9 @@ def _completed(text: str, own: OwnWords, beside: str) -> str:
 
 def is_instruction(text: str) -> bool:
     """Return whether a text says how to answer or to work from now on, in English."""
-    folded = text.lower()
-    parts = [part for part in _INSTRUCTION_PARTS if part in folded]
+    folded, short = text.lower(), short_text(text)
+    words = _INSTRUCTION_WORDS if short is None else _INSTRUCTION_WORDS.intersection(short.words)
+    parts = [part for part in {_INSTRUCTION_PARTS[word] for word in words} if part in folded]
     if not parts:
         return False
     windows = ((max(0, at - _BEFORE_PART), at + _AFTER_PART) for part in parts for at in _places(folded, part))

@@ -17,7 +17,7 @@ import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 from kernel.core.lazy_regex import regex
 from kernel.core.text import distinct_words
 from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS
-from kernel.security.rules.injection import short_words
+from kernel.security.rules.injection import short_text
 
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
 _PRIVATE = 0xF0000  # plane 15: unicode61 takes its characters for letters
@@ -51,7 +51,8 @@ _STOP_WORDS = {
         str.split, Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").splitlines()
     )
 }
-_ASCII_WORD = regex("[a-z]+")
+_BETWEEN_LETTERS = bytes(code for code in range(128) if not chr(code).islower())
+_TO_BLANKS = bytes.maketrans(_BETWEEN_LETTERS, b" " * len(_BETWEEN_LETTERS))
 # Letters of few languages.
 _LETTERS = {
     language: frozenset(letters)
@@ -144,13 +145,13 @@ def _stems_of(words: Iterable[tuple[str, str]]) -> list[str]:
 
 def _words(text: str) -> list[tuple[str, str]]:
     """Return the languages and distinct words of a text that are not English."""
-    words = short_words(text)  # those between blanks, and more
-    if words is not None and _FOREIGN_WORDS.isdisjoint(words):
-        return []
-    if text.isascii() and _FOREIGN_WORDS.isdisjoint(text.lower().split()):
+    short = short_text(text)  # its words are those between blanks, and more
+    if short is not None and _FOREIGN_WORDS.isdisjoint(short.words):
         return []
     if text.isascii():
-        words = dict.fromkeys(chain.from_iterable(map(_ASCII_WORD.findall, distinct_words(text.lower()))))
+        if _FOREIGN_WORDS.isdisjoint(text.lower().split()):
+            return []
+        words = dict.fromkeys(chain.from_iterable(map(_ascii_words, distinct_words(text.lower()))))
         # A language other than English has at most so many words more than English, and so many less.
         if len(_FOREIGN_WORDS.intersection(words)) <= len(_ENGLISH_WORDS.intersection(words)):
             return []
@@ -165,6 +166,10 @@ def _words(text: str) -> list[tuple[str, str]]:
     languages = {"latin": latin, "arabic": "persian" if persian else "arabic"}
     by_language = ((languages.get(script, script), word) for script, word in words)
     return [(language, word) for language, word in by_language if language]
+
+
+def _ascii_words(folded: str) -> list[str]:
+    return folded.encode().translate(_TO_BLANKS).decode().split()  # in a third of the time of a regular expression
 
 
 def _latin_language(words: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from kernel.core.lazy_regex import regex
 
 
@@ -53,6 +55,19 @@ _SECURITY_TOPIC = regex("payload|fixture|injection|jailbreak|red team|attack|poi
 _QUOTED = regex(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
 
 _SHORT = 4096  # characters of a text whose words are kept
+# A change within a word of ASCII, such as those of getUserById, utf8 and 1,000. It begins with characters that are rare
+# in prose, so that prose is passed over quickly.
+_CHANGE = regex(
+    r"[A-Z0-9_](?:(?<=[a-z][A-Z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[.,'][0-9])(?=[0-9]{2})"
+    r"|(?<=[A-Z][A-Z])(?=[a-z][a-z])|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9]))"
+)
+
+
+class ShortText(Struct, frozen=True):
+    """The words of a short ASCII text in small letters, as the rules have them, and whether any word has a change."""
+
+    words: list[str]
+    changes: bool
 
 
 class _Transition(NamedTuple):
@@ -82,7 +97,8 @@ def matched_rule(text: str) -> str:
     """Return the rule that a text matches, for example `exfiltration`; empty if it matches none."""
     folded = text.lower()
     words = _normalized(folded)
-    rule = _match(words, short_words(text) if words is folded else None)
+    short = short_text(text) if words is folded else None
+    rule = _match(words) if short is None else _match(words, short.words, is_plain=not short.changes)
     if rule and _SECURITY_TOPIC.search(words):
         rule = _match(_QUOTED.sub(" ", words))
     return rule or ("exfiltration" if "![" in words and _IMAGE_BEACON.search(words) else "")
@@ -101,14 +117,17 @@ def _normalized(text: str) -> str:
     return _SPACES_BETWEEN_LETTERS.sub("", text) if _SPACED_LETTERS.search(text) else text
 
 
-@lru_cache(1)  # a write asks twice for those of a text
-def short_words(text: str) -> Sequence[str] | None:
-    """Return the words of a short ASCII text in small letters, as the rules have them; None for other texts."""
-    return _split(text.lower()) if len(text) <= _SHORT and text.isascii() else None
+@lru_cache(1)  # a write asks twice for that of a text
+def short_text(text: str) -> ShortText | None:
+    """Return the words of a text; None if it is long or not ASCII."""
+    if len(text) > _SHORT or not text.isascii():
+        return None
+    return ShortText(_split(text.lower()), _CHANGE.search(text) is not None)
 
 
-def _match(text: str, words: Sequence[str] | None = None) -> str:
-    if not _has_all_classes(_plain(text, words or _split(text))):
+def _match(text: str, words: Sequence[str] | None = None, *, is_plain: bool = False) -> str:
+    words = words or _split(text)
+    if not _has_all_classes(words if is_plain else _plain(text, words)):
         return ""
     for end in _SENTENCE_ENDS:
         text = text.replace(end, _SENTENCE_BREAK)
