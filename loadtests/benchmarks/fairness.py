@@ -1,13 +1,16 @@
 """Cheap calls of one key beside 16 callers of another key that ask for what is dearest, against the same calls alone.
 
-Both keys open one tenant. A round asks each kind of cheap call alone, and then beside each kind of dear call.
+Both keys open one tenant. A round asks each kind of cheap call alone, and then beside each kind of dear call. Dear
+calls come from a process of their own: in one process the callers would wait for each other's interpreter lock.
 """
 
 import itertools
+import multiprocessing
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +27,7 @@ _P99 = 3.0
 _ALONE = "alone"
 _TEXT_BYTES = 100_000
 _QUERY_WORDS = 300
+_MOST_WRITES = 1_000_000  # of a run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,42 +42,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
             server.wait("/readyz", status=0)
             made = [{"path": one.path, "content": one.text} for one in corpus.memories(memories)]
             filled = drive(server.port, [keyed_request(modest, "add_memory", one) for one in made], callers=16)
-            dear = {_ALONE: iter(()), **_dear(greedy)}
             cheap = _cheap(modest, made)
+            firsts = itertools.count(0, _MOST_WRITES)
 
             def run(call: str, beside: str) -> Result:
-                stopping = threading.Event()
-                asked = itertools.takewhile(lambda _: not stopping.is_set(), dear[beside])
-                load = threading.Thread(target=drive, args=(server.port, asked), kwargs={"callers": _CALLERS})
-                load.start()
-                try:
+                if beside == _ALONE:
                     return drive(server.port, cheap[call], callers=1, seconds=seconds)
-                finally:
-                    stopping.set()
-                    load.join()
+                with _load(server.port, greedy, beside, next(firsts)):
+                    return drive(server.port, cheap[call], callers=1, seconds=seconds)
 
-            pairs = {f"{call}, {beside}": (call, beside) for call in cheap for beside in dear}
+            pairs = {f"{call}, {beside}": (call, beside) for call in cheap for beside in (_ALONE, *_DEAR)}
             runs = rounds(chosen.rounds, {name: partial(run, *pair) for name, pair in pairs.items()})
     _show({pairs[name]: seen for name, seen in runs.items()})
     return finish([seen.complaint for seen in [filled, *itertools.chain(*runs.values())] if seen.errors])
 
 
-def _dear(key: Tenant) -> Mapping[str, Iterator[Request]]:
-    """Return endless calls that are refused or answered: a recall of many words, and a write of a long text."""
+@contextmanager
+def _load(port: int, key: Tenant, kind: str, first: int) -> Generator[None]:
+    """Ask for dear calls of one kind from another process, to the end of the block."""
+    processes = multiprocessing.get_context("spawn")
+    begun, ending = processes.Event(), processes.Event()
+    load = processes.Process(target=_ask, args=(port, key, kind, first, begun, ending))
+    load.start()
+    try:
+        begun.wait()
+        yield
+    finally:
+        ending.set()
+        load.join()
+
+
+def _ask(port: int, key: Tenant, kind: str, first: int, begun: Event, ending: Event) -> None:
+    def requests() -> Iterator[Request]:
+        for request in _DEAR[kind](key, first):
+            if ending.is_set():
+                return
+            yield request
+            begun.set()
+
+    drive(port, requests(), callers=_CALLERS)
+
+
+def _recalls(key: Tenant, _first: int) -> Iterator[Request]:
+    words = itertools.cycle([corpus.memory(number).text.split()[0] for number in range(_QUERY_WORDS)])
+    while True:
+        query = " ".join(itertools.islice(words, _QUERY_WORDS))
+        yield keyed_request(key, "recall", {"query": query, "limit": 100})._replace(expect=())
+
+
+def _writes(key: Tenant, first: int) -> Iterator[Request]:
     texts = itertools.cycle([corpus.memory(number).text for number in range(_QUERY_WORDS)])
+    for number in itertools.count(first):
+        text = " ".join(itertools.islice(texts, 5))
+        content = (text * (_TEXT_BYTES // len(text) + 1))[:_TEXT_BYTES]
+        yield keyed_request(key, "add_memory", {"path": f"dear/{number}", "content": content})._replace(expect=())
 
-    def recalls() -> Iterator[Request]:
-        while True:
-            words = " ".join(next(texts).split()[0] for _ in range(_QUERY_WORDS))
-            yield keyed_request(key, "recall", {"query": words, "limit": 100})._replace(expect=())
 
-    def writes() -> Iterator[Request]:
-        for number in itertools.count():
-            text = " ".join(itertools.islice(texts, 5))
-            content = (text * (_TEXT_BYTES // len(text) + 1))[:_TEXT_BYTES]
-            yield keyed_request(key, "add_memory", {"path": f"dear/{number}", "content": content})._replace(expect=())
-
-    return {"recalls of many words": recalls(), "writes of long texts": writes()}
+# Endless calls, refused or answered: recalls of many words, and writes of long texts from a number on.
+_DEAR: Mapping[str, Callable[[Tenant, int], Iterator[Request]]] = {
+    "recalls of many words": _recalls,
+    "writes of long texts": _writes,
+}
 
 
 def _cheap(key: Tenant, made: Sequence[Mapping[str, str]]) -> Mapping[str, Iterator[Request]]:
