@@ -5,10 +5,11 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from heapq import nsmallest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from msgspec import Struct
@@ -46,6 +47,7 @@ _LATELY_SECONDS = 0.25
 _CROWD = 100  # of the dear calls of a caller that wait: its cheap calls wait their turn beside them
 _LEAD_SECONDS = 0.25  # that the first of them has waited longer than a cheap call before that waits for it
 _MOST_IDLE = 1000  # idle callers whose time is kept
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})  # of the calls that prepare nothing, nearly all
 interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
@@ -107,8 +109,8 @@ class Job:
         self.merge: Merge | None = None
         self.earlier: EarlierSlices | None = None
         self.preparing: Iterator[None] | None = None
-        self.vectors: dict[str, Embedding] = {}
-        self.derived: dict[tuple[Callable[[str], object], str], object] = {}
+        self.vectors: Mapping[str, Embedding] = _NOTHING
+        self.derived: Mapping[tuple[Callable[[str], object], str], object] = _NOTHING
         self.cancelled = False
         self.running: ReadConnection | None = None
         self.answer: Any = None

@@ -108,9 +108,10 @@ class GroupRunner:
         """Yield after each step of the work on long texts that needs no transaction."""
         texts = self._texts(job)
         job.vectors = self._embedded(texts)
+        job.derived = derived = dict[tuple[Callable[[str], object], str], object]()
         for function in self._context.derived:
             for text in texts:
-                job.derived[function, text] = function(text)
+                derived[function, text] = function(text)
                 yield
 
     def _embedded(self, texts: Sequence[str]) -> dict[str, Embedding]:
