@@ -193,6 +193,8 @@ class WordPieceEncoder(dict[str, bytes]):
         self._more = more
         self.vocabulary = file.model.vocab
         self.added = {token.content: token.id.to_bytes(width, "little") for token in file.added_tokens}
+        firsts = {content[:1] for content in self.added}
+        self._mark = firsts.pop() if len(firsts) == 1 else ""  # of every added token, a bracket: most texts have none
         self.unknown = self.vocabulary[file.model.unk_token]
         self.prefix = file.model.continuing_subword_prefix
         self._max_word_length = file.model.max_input_chars_per_word
@@ -213,11 +215,10 @@ class WordPieceEncoder(dict[str, bytes]):
 
     def encode(self, text: str) -> bytes:
         """Return the packed ids of any text, unknown tokens included."""
-        for content in self.added:
-            if content in text:
-                parts = self._added_pattern.split(text)
-                return b"".join(self.added[part] if at % 2 else self._encode(part) for at, part in enumerate(parts))
-        return self._encode(text)
+        if self._mark not in text or not any(content in text for content in self.added):
+            return self._encode(text)
+        parts = self._added_pattern.split(text)
+        return b"".join(self.added[part] if at % 2 else self._encode(part) for at, part in enumerate(parts))
 
     @cached_property
     def _added_pattern(self) -> re.Pattern[str]:
