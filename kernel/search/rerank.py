@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
+from kernel.search.cache import SearchCache
 from kernel.search.documents import seen_among
 from kernel.search.fusion import (
+    USUALLY_COMMON,
     Candidates,
     Fused,
     Turns,
@@ -203,6 +205,7 @@ _NEIGHBOUR_SHARE_WITHOUT_VECTORS = 0.4  # of their weight, if coherence is unkno
 # Share of the first tokens in late interaction, if neighbours do not count: nDCG@10 +.012 on passages, +.016 on
 # Cranfield, with a weight of .4 for late interaction.
 _OPENING_SHARE = 0.5
+_BY_CHANCE = 0.04  # coherence that texts in no order seldom exceed; from here on neighbours count if they are no turns
 _COMPARED = 2  # times the pool: texts in which a value is looked for
 _ALL = 0.99  # of the query, but for rounding
 _HIGH_SHARE = 0.5  # of the best BM25; below it words beside a text, such as tags, do not make it a hit; not measured
@@ -284,7 +287,8 @@ def rerank(
     matches = _with_passages(tx, text, matches, query, pool, weights)
     languages = _languages(matches, embedder, query.whole, pool)
     matches = _with_value(tx, value, matches)
-    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages, pool.turns)
+    neighbours, common = weights.neighbours * share, _common(tx, matches, query.whole, pool.duplicates)
+    ranking = fuse_candidates(matches, weights, pool.windows, neighbours, languages, pool.turns, common)
     leaders = pool.duplicates.leaders if pool.duplicates.ranks else {}
     if compared:
         foreign = () if languages is None else matches.docs[languages > 0].tolist()
@@ -414,6 +418,21 @@ def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: 
     return 3 - texts if own else texts
 
 
+def _common(tx: Tx, matches: Candidates, query: Embedding, duplicates: NearDuplicates) -> Floats | float:
+    """Return how alike each candidate and a query are by the direction that all texts share; the mean of those in the
+    pool for the others.
+    """
+    if not duplicates.docs:
+        return USUALLY_COMMON
+    cache: SearchCache = tx.context.search_cache
+    direction = cache.vectors.sketcher.common
+    of_query = query.scale * float(np.frombuffer(query.vector, np.int8) @ direction)
+    shares = of_query * (duplicates.units @ direction)
+    values = np.full(len(matches.docs), np.add.reduce(shares) / len(shares))
+    values[matches.docs.searchsorted(duplicates.docs)] = shares
+    return values
+
+
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool:
     duplicates, pool_rows, count = NearDuplicates(embedder.dimensions), list[Any](), size
     while len(docs) and len(pool_rows) < size:
@@ -464,7 +483,8 @@ def _neighbour_share(pool: _Pool, neighbours: Ids, units: Matrix, windows: Ids, 
     rising = docs.argsort()
     at = positions(docs[rising], windows)
     coherence = _coherence(np.concatenate([pool.duplicates.units, units]), np.where(at < 0, at, rising.take(at)))
-    return float(np.interp(coherence, coherent, (0.0, 1.0, 1.0, 0.0)))
+    steps = coherent if pool.turns else np.maximum(coherent, _BY_CHANCE)
+    return float(np.interp(coherence, steps, (0.0, 1.0, 1.0, 0.0)))
 
 
 def _coherence(units: Matrix, windows: Ids) -> float:
