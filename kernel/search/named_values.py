@@ -322,9 +322,10 @@ def _days(text: str, _today: date) -> Iterator[Period]:
     for year, month, day in days_of(text):
         try:
             first = date(year, month, day)
-        except ValueError:
+            end = first + timedelta(1)
+        except (ValueError, OverflowError):  # no day, or the last of all
             continue
-        yield first, first + timedelta(1)
+        yield first, end
 
 
 def _months(text: str, today: date) -> Iterator[Period]:

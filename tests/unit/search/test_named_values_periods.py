@@ -56,6 +56,7 @@ def test_a_question_names_days(question: str, first: str, last: str) -> None:
         "in Mark's car",
         "99999999 years ago",
         "",
+        "What ends on 31.12.9999?",
     ],
 )
 def test_other_questions_name_none(question: str) -> None:
