@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 from msgspec import UNSET
 
-from kernel.calls.dispatch import Dispatch, Pending
+from kernel.calls.dispatch import Dispatch, Pending, catch_faults
 from kernel.core.limits import Limits
 from kernel.mcp import messages
 from kernel.mcp.messages import ID_ROOM, Inbound, ProtocolError
@@ -187,6 +187,12 @@ class _Session:
 
     def take(self, line: bytes, is_whole: bool) -> None:
         """Handles one line; the response is written at once or when its call is done."""
+        fault = catch_faults(self._handle, line, is_whole)
+        if fault is not None:  # an error of this program, for which no client should wait
+            error = ProtocolError(messages.INTERNAL_ERROR, fault.message)
+            self._writer.write(error.reply(messages.id_of_unreadable(line)))
+
+    def _handle(self, line: bytes, is_whole: bool) -> None:
         id_ = b""
         try:
             if not is_whole:

@@ -335,6 +335,15 @@ def test_call_that_exceeds_the_drain_time_is_cancelled(pipe: Pipe, monkeypatch: 
     assert dropped.is_set()
 
 
+def test_an_error_of_the_program_is_answered(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(stdio.messages, "over_stdio")
+    pipe.send(call("echo", text="hi"))
+    assert pipe.receive() == error(-32603, "Internal error.")
+    monkeypatch.undo()
+    pipe.send(call("echo", text="hi"))
+    assert pipe.receive() == echoed("hi")
+
+
 @pytest.mark.slow
 def test_client_that_writes_before_it_reads_does_not_block_the_server(pipe: Pipe) -> None:
     long = "x" * 20_000
