@@ -143,7 +143,7 @@ _PARTS = (
 @given(st.lists(st.sampled_from([*_PARTS, "\n", ". ", '"']), max_size=14).map(" ".join))
 @example("from now on I ask that you always answer in German, e.g. with 1,000 words")
 def test_words_of_a_short_text_are_those_of_a_long_text(text: str) -> None:
-    longer = f"{text}{' ' * 4200}"
+    longer = "\n" * 4200 + text
     assert (own_words(text), matched_rule(text)) == (own_words(longer), matched_rule(longer))
 
 
