@@ -35,7 +35,7 @@ from tests.reliability.server_process import (
 
 HELD = float(os.environ.get("HELD_SECONDS", "5.5"))
 PAUSED = float(os.environ.get("PAUSED_SECONDS", "1.5"))
-PINNED = int(os.environ.get("PINNED_WRITES", "150"))
+PINNED = int(os.environ.get("PINNED_WRITES", "300"))
 BUSY = BUSY_MILLISECONDS / 1000
 PAGE = 4096
 HOLDER = """
