@@ -160,8 +160,8 @@ def _of_kind(tx: Tx, asked: str, amounts: frozenset[str] | None) -> Callable[[st
 
 
 def _has_amount(text: str, amounts: frozenset[str], named: frozenset[str]) -> bool:
-    words = frozenset(_WORD.findall(text.lower()))
-    return not amounts.isdisjoint(words) or not all(map(str.isalpha, words - named))
+    words = _WORD.findall(text.lower())
+    return not amounts.isdisjoint(words) or any(not word.isalpha() and word not in named for word in words)
 
 
 def _has_name(text: str, named: frozenset[str], unread: frozenset[str]) -> bool:
