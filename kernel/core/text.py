@@ -56,6 +56,13 @@ _LARGE_JSON = 16_384
 
 _BRACKETS = regex(r"[,\[\]{}:?]")
 
+# Changes within a name of ASCII, such as getUserById and utf8, at a capital, a digit or an underscore. These are rare
+# in prose, so a pattern that begins with them passes over it quickly.
+CHANGES_OF_NAMES = (
+    r"(?<=[a-z][A-Z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z][A-Z])(?=[a-z][a-z])"
+    r"|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9])"
+)
+
 _WORD = regex(rf"[^\s{_CONTROLS}]+")
 _ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
 _DROPPED = regex(f"[{_INVISIBLE}]")

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernel.core.lazy_regex import regex
-from kernel.core.text import distinct_words
+from kernel.core.text import CHANGES_OF_NAMES, distinct_words
 from kernel.search import word_forms
 from kernel.search.named_values import named_values, value_of
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
@@ -51,11 +51,7 @@ _MAX_NAME_LENGTH = 64  # characters; longer names are keys and encoded data; not
 _MAX_QUERY_PARTS = 2000  # of names in a query; not measured
 _MAX_NAME_PARTS = 8  # with more changes between letters and digits it is an id or a digest; not measured
 
-# A change within a name. It begins with characters that are rare in prose, so that prose is passed over quickly.
-_COMPOUND = regex(
-    r"[A-Z0-9_](?:(?<=[a-z][A-Z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z][A-Z])(?=[a-z][a-z])"
-    r"|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9]))"
-)
+_COMPOUND = regex(rf"[A-Z0-9_](?:{CHANGES_OF_NAMES})")
 _NAME = regex(r"[^\W_]+(?:_[^\W_]+)*")
 _BLANK = regex("[ \n]")
 _BREAK = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])|_")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kernel.core.lazy_regex import regex
+from kernel.core.text import CHANGES_OF_NAMES
 
 
 def _entries(section: str) -> list[tuple[str, str]]:
@@ -55,12 +56,7 @@ _SECURITY_TOPIC = regex("payload|fixture|injection|jailbreak|red team|attack|poi
 _QUOTED = regex(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
 
 _SHORT = 4096  # characters of a text whose words are kept
-# A change within a word of ASCII, such as those of getUserById, utf8 and 1,000. It begins with characters that are rare
-# in prose, so that prose is passed over quickly.
-_CHANGE = regex(
-    r"[A-Z0-9_](?:(?<=[a-z][A-Z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[.,'][0-9])(?=[0-9]{2})"
-    r"|(?<=[A-Z][A-Z])(?=[a-z][a-z])|(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9]))"
-)
+_CHANGE = regex(rf"[A-Z0-9_](?:{CHANGES_OF_NAMES}|(?<=[.,'][0-9])(?=[0-9]{{2}}))")  # of names, and of 1,000
 
 
 class ShortText(Struct, frozen=True):
