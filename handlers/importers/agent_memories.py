@@ -18,7 +18,8 @@ from kernel.memories.import_records import Source
 _INDEX = "MEMORY.md"
 _MEMORY_FOLDER, _PROJECTS = "memory", "projects"
 _SUMMARIES = "rollout_summaries"
-_OF_DAYS = ("", "*/", "*/*/", "*/*/*/")  # the folders of years, months and days
+_NUMBER = "[0-9][0-9]*/"
+_OF_DAYS = tuple(_NUMBER * level for level in range(4))  # the folders of years, months and days
 _USER_PRIORITY = 50
 _DERIVED = "derived from other files"
 _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items with a link

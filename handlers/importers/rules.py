@@ -14,7 +14,16 @@ from typing import NamedTuple
 from handlers.importers import markdown
 from handlers.importers.importing import Read
 from handlers.importers.records import Item, LeftOut, clean_line, damaged, filled, left_out, tags_of, text_of, texts_in
-from handlers.importers.text_files import TextFile, files_below, is_own_folder, names_below, read_or_leave_out, root_of
+from handlers.importers.text_files import (
+    OTHER_FILE_SYSTEM,
+    TextFile,
+    device_of,
+    files_below,
+    is_own_folder,
+    names_below,
+    read_or_leave_out,
+    root_of,
+)
 from kernel.core.checkout import LINK, SPECIAL, has_controls
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import PARTS, Record, Source
@@ -139,7 +148,7 @@ def _items(root: Path, owner: Owner) -> Iterator[Item]:
 
 def _folders(root: Path) -> Iterator[_Folder | LeftOut]:
     """Yield a project and the folders in it, each before those in it, without hidden folders and links."""
-    waiting, count = [_Folder("")], 0
+    waiting, count, device = [_Folder("")], 0, device_of(root)
     while waiting:
         folder = waiting.pop()
         count += 1
@@ -147,6 +156,9 @@ def _folders(root: Path) -> Iterator[_Folder | LeftOut]:
             yield LeftOut(_BEYOND, folder.prefix)
             continue
         try:
+            if device_of(root / folder.prefix) != device:
+                yield LeftOut(OTHER_FILE_SYSTEM, folder.prefix)
+                continue
             with os.scandir(root / folder.prefix) as listing:
                 entries = {entry.name: entry for entry in listing}
         except OSError:

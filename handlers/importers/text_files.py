@@ -1,21 +1,24 @@
 """Reads the files of a source: text without a link on the way, folders in a fixed order, all within bounds."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from handlers.importers.records import LeftOut, damaged, left_out, shown, utc_of
+from handlers.importers.records import LeftOut, damaged, left_out, utc_of
 from kernel.core.checkout import HARD_LINK, LINK, Refused, main_worktree, open_file
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.memories.json_rows import encoding_of_16_bits
 
-MAX_FILES = 100_000
+_MOST_FILES = 100_000
+_MOST_ENTRIES = 250_000  # files of any kind, and folders: they are listed in two seconds
 MAX_TEXT_BYTES = 16 << 20  # of one file that is read whole
 _MAX_DEPTH = 40  # folders in folders
 _SURROGATE = regex(r"[\ud800-\udfff]")  # they stand for bytes of a name that are no UTF-8
+OTHER_FILE_SYSTEM = "is on another file system, and is imported by its own path"
 _TRASH, _OF_LOGSEQ = ".trash", {"logseq/bak", "logseq/.recycle"}  # of which the second holds older versions, too
 _SKIPPED_FOLDERS = {".git", ".obsidian", "node_modules", ".venv", "__pycache__", "__MACOSX"}
 
@@ -106,29 +109,46 @@ def files_below(folder: Path, *suffixes: str, others: str = "") -> Iterator[str 
 
     Files with other endings are left out for the reason `others`; without it, they are passed over.
     """
-    count = 0
+    files = looked_at = device = 0
     waiting = [(folder, "")]
     while waiting:
         here, prefix = waiting.pop()
         folders: list[tuple[Path, str]] = []
-        for file in _in_folder(here, prefix, suffixes, others):
+        try:
+            device = device or device_of(here)
+            if device_of(here) != device:
+                yield left_out(damaged(prefix, OTHER_FILE_SYSTEM))
+                continue
+            entries = _entries(here)
+        except OSError as error:
+            yield left_out(damaged(prefix or folder.name, f"cannot be read: {error.strerror}"))
+            continue
+        looked_at += len(entries)
+        _check(folder, looked_at, _MOST_ENTRIES, "files and folders")
+        for file in _in_folder(here, prefix, entries, suffixes, others):
             if isinstance(file, Path):
                 folders.append((file, f"{prefix}{file.name}/"))
                 continue
-            count += isinstance(file, str)
-            if count > MAX_FILES:
-                raise Fault("invalid", f"{shown(folder.name)} holds more than {MAX_FILES:,} files.")
+            files += isinstance(file, str)
+            _check(folder, files, _MOST_FILES, "files to read")
             yield file
         waiting += reversed([below for below in folders if below[1].count("/") <= _MAX_DEPTH])
 
 
-def _in_folder(folder: Path, prefix: str, suffixes: tuple[str, ...], others: str) -> Iterator[Path | str | LeftOut]:
+def _check(folder: Path, count: int, most: int, kind: str) -> None:
+    if count > most:
+        raise damaged(str(folder), f"holds more than {most:,} {kind}: name the folder in it that is to be imported")
+
+
+def device_of(folder: Path) -> int:
+    """Return the file system that a folder lies on; raises OSError."""
+    return folder.stat().st_dev
+
+
+def _in_folder(
+    folder: Path, prefix: str, entries: Sequence[os.DirEntry[str]], suffixes: tuple[str, ...], others: str
+) -> Iterator[Path | str | LeftOut]:
     """Yield the folders in a folder, the names of its files, and its other entries."""
-    try:
-        entries = _entries(folder)
-    except OSError as error:
-        yield left_out(damaged(prefix or folder.name, f"cannot be read: {error.strerror}"))
-        return
     for entry in (entry for entry in entries if entry.name not in _SKIPPED_FOLDERS):
         name = f"{prefix}{entry.name}"
         if refusal := _refusal(entry, name):
@@ -172,4 +192,4 @@ def is_own_folder(entry: os.DirEntry[str]) -> bool:
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as listing:
-        return sorted(listing, key=lambda entry: entry.name)
+        return sorted(islice(listing, _MOST_ENTRIES + 1), key=lambda entry: entry.name)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.output import note, show
-from kernel.cli.progress_bar import ProgressBar
-from kernel.core.config import Config
+from kernel.cli.progress_bar import ProgressBar, working
+from kernel.core.config import Config, user_folder
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
 from kernel.core.text import count_of_memories, did_you_mean, one_line
@@ -40,6 +40,7 @@ _TABLES = {".csv", ".tsv", ".xls", ".xlsx", ".ods"}
 _INSTEAD_OF_TABLE = "save its rows as JSON, an object with `content` each, and call `quipu import mem0 FILE`."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
 _LINE_END = "\n"
+_OF_MANY = "holds the data of many programs: name a folder or file in it, of one of these kinds.{}{}"
 _MAX_PLACE = 200  # characters of the name of a database, a project or a session
 _SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
@@ -63,8 +64,9 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
         absent = {dialect.name: find for dialect in app.DIALECTS if (find := dialect.memories.find_absent)}
         place, is_strict = arguments.into, arguments.strict
         source = Source(path, password, context.settings, copies, take, absent, ahead, place, is_strict)
-        source = app.unpacked(source, arguments.kind)
-        kind = _chosen(arguments.kind, source.path)
+        with working("look"):
+            source = app.unpacked(source, arguments.kind)
+            kind = _chosen(arguments.kind, source.path, user_folder(config.environment))
         _check_into(arguments.into, kind)
         origin = CallContext(kind.dialect, f"import {kind.kind}")
         work = _preview if arguments.dry_run else partial(_import, alone)
@@ -150,14 +152,19 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def _chosen(kind: str | None, path: Path) -> Import:
-    """Return the import of a kind; without a kind, the first that the file or folder looks like."""
+def _chosen(kind: str | None, path: Path, home: Path) -> Import:
+    """Return the import of a kind; without a kind, the first that the file or folder looks like.
+
+    The folder of a user, as that of the system, looks like one program by chance, and holds the data of many.
+    """
     if path.suffix.lower() in _TABLES:
         name = one_line(path.name, _SHOWN_NAME)
         raise Fault("invalid", f"{name} is a table, which no import reads: {_INSTEAD_OF_TABLE}")
     if kind is None:
         if not path.exists():
             raise Fault("invalid", f"There is no file and no folder {path}.")
+        if path.resolve() in {home.resolve(), Path(path.resolve().anchor)} and not (path / ".obsidian").is_dir():
+            raise Fault("invalid", f"{path} {_OF_MANY.format(_LINE_END, _listed())}")
         match = next((match for match in _imports() if match.matches and match.matches(path)), None)
         if match is None:
             name = one_line(path.name or str(path), _SHOWN_NAME)

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
 
 _REDRAW_SECONDS = 0.1
@@ -17,7 +17,10 @@ _MIN_SECONDS_LEFT = 3.0  # shorter estimates are not shown
 
 
 class ProgressBar:
-    """Redraws one line on a terminal and writes nothing elsewhere; call it with the steps done and in total."""
+    """Redraws one line on a terminal and writes nothing elsewhere; call it with the steps done and in total.
+
+    Until the first step it shows for how long the work goes on, as it counts its steps.
+    """
 
     def __init__(self, label: str, stream: TextIO) -> None:
         self._label = label
@@ -26,8 +29,11 @@ class ProgressBar:
         self._started = 0.0
         self._next_redraw = 0.0
         self._drawn = ""
+        self._until_steps = ExitStack()
+        self._until_steps.enter_context(working(label, stream))
 
     def __call__(self, steps: int, total: int) -> None:
+        self._until_steps.close()
         now = time.monotonic()
         self._started = self._started or now
         if self._enabled and (now >= self._next_redraw or steps == total):
@@ -35,6 +41,7 @@ class ProgressBar:
             self._draw(render(self._label, steps, total, now - self._started, shutil.get_terminal_size().columns))
 
     def close(self) -> None:
+        self._until_steps.close()
         if self._drawn:
             self._stream.write("\n")
             self._stream.flush()
@@ -47,11 +54,11 @@ class ProgressBar:
 
 
 @contextmanager
-def working(label: str) -> Generator[None]:
+def working(label: str, stream: TextIO | None = None) -> Generator[None]:
     """Show on a terminal for how long work goes on that counts no steps."""
-    ended = threading.Event()
-    thread = threading.Thread(target=_draw_seconds, args=(label, ended), daemon=True)
-    if sys.stderr.isatty():
+    ended, stream = threading.Event(), stream or sys.stderr
+    thread = threading.Thread(target=_draw_seconds, args=(label, stream, ended), daemon=True)
+    if stream.isatty():
         thread.start()
     try:
         yield
@@ -61,17 +68,18 @@ def working(label: str) -> Generator[None]:
             thread.join()
 
 
-def _draw_seconds(label: str, ended: threading.Event) -> None:
+def _draw_seconds(label: str, stream: TextIO, ended: threading.Event) -> None:
     started, text = time.monotonic(), ""
     while not ended.wait(_WORKING_SECONDS):
         text = f"{label} {_duration(time.monotonic() - started)}"
-        _write(text)
-    _write(" " * len(text))
+        _write(stream, text)
+    if text:
+        _write(stream, " " * len(text))
 
 
-def _write(text: str) -> None:
-    sys.stderr.write(f"{text}\r")  # the next line of output begins over it
-    sys.stderr.flush()
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(f"{text}\r")  # the next line of output begins over it
+    stream.flush()
 
 
 def render(label: str, steps: int, total: int, seconds: float, columns: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from kernel.core.errors import Fault
 from kernel.store import long_work
 from tests.imports.harness import Shell
-from tests.imports.sources import SOURCES
+from tests.imports.sources import ROLLOUT, SOURCES, text_files
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -106,6 +106,9 @@ def test_a_kind_can_be_named_and_what_says_nothing_is_asked_for(shell: Shell, tm
         shell.run("import", str(tmp_path / "odd.bin"))
     with pytest.raises(Fault, match=r"There is no file and no folder"):
         shell.run("import", str(tmp_path / "none"))
+    logs = text_files("var", {"app/logs/old/rollout-s7.jsonl": ROLLOUT})(tmp_path)  # a session lies below a date
+    with pytest.raises(Fault, match=r"^var does not say what it is"):
+        shell.run("import", str(logs))
     path = SOURCES["obsidian"].make(tmp_path)
     assert "notes: 2" in shell.run("import", "basic-memory", str(path))
 

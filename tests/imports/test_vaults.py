@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from handlers.importers import text_files as folders
+from kernel.core.errors import Fault
 from tests.imports.harness import Shell, rows
 from tests.imports.sources import text_files
 
@@ -285,3 +288,48 @@ def test_a_long_tag_in_a_text_is_not_cut(shell: Shell, tmp_path: Path) -> None:
     shell.bring_kind("obsidian", tmp_path / "Tea.md")
     (note,) = rows(shell, "brain_note")
     assert json.loads(note["tags"]) == ["z" * 90]
+
+
+@pytest.mark.parametrize("at_home", [True, False])
+def test_a_folder_of_many_programs_is_refused_unless_its_kind_is_named(
+    at_home: bool, shell: Shell, tmp_path: Path
+) -> None:
+    home = text_files("home", {"README.md": "# Read me\nTea.\n"})(tmp_path)
+    shell.config = shell.config._replace(environment={"HOME": str(home)})
+    folder = home if at_home else Path(home.anchor)
+    with pytest.raises(Fault) as refused:
+        shell.run("import", str(folder))
+    told = "holds the data of many programs: name a folder or file in it, of one of these kinds."
+    assert refused.value.message.splitlines()[0] == f"{folder} {told}"
+    assert shell.bring_kind("obsidian", home)["counts"]["notes"] == 1
+
+
+def test_a_vault_in_the_folder_of_the_user_is_taken(shell: Shell, tmp_path: Path) -> None:
+    home = text_files("home", {**OBSIDIAN, "README.md": "# Read me\nTea.\n"})(tmp_path)
+    shell.config = shell.config._replace(environment={"HOME": str(home)})
+    assert shell.bring(home)["counts"]["notes"] == 1
+
+
+@pytest.mark.parametrize("kind", [(), ("obsidian",), ("okf",), ("claude",)])
+def test_a_folder_of_too_many_entries_is_refused_as_soon_as_they_are_listed(
+    kind: tuple[str, ...], shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "_MOST_ENTRIES", 5)
+    folder = text_files("disk", {f"{name}/{name}.bin": "\0" for name in "abc"})(tmp_path)
+    with pytest.raises(Fault) as refused:
+        shell.run("import", *kind, str(folder))
+    told = "holds more than 5 files and folders: name the folder in it that is to be imported. Nothing was imported."
+    assert refused.value.message == f"{folder}: {told}"
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="the system has no file system in a folder of another")
+def test_other_file_systems_are_named_and_left_out(shell: Shell) -> None:
+    reason = "is on another file system, and is imported by its own path"
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        Path(folder, "CLAUDE.md").write_text("# Rules\nTea.\n")
+        with pytest.raises(Fault, match=rf"^dev holds nothing that can be imported: .*shm/: {reason}"):
+            shell.run("import", "obsidian", "/dev")
+        done = json.loads(shell.run("import", "rules", "/dev", "--dry-run", "--json"))
+    (told,) = (remark for remark in done["remarks"] if remark.endswith(reason))
+    assert "shm/" in told
+    assert done["counts"] == {"already there": 0, "left out": done["counts"]["left out"]}

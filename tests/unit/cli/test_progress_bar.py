@@ -6,7 +6,7 @@ import time
 import pytest
 
 from kernel.cli import progress_bar
-from kernel.cli.progress_bar import render, working
+from kernel.cli.progress_bar import ProgressBar, render, working
 
 
 class Terminal(io.StringIO):
@@ -27,6 +27,19 @@ def test_work_without_steps_shows_its_seconds_on_a_terminal_alone(
         while stream.isatty() and "check 0 s\r" not in stream.getvalue() and time.monotonic() < ends:
             time.sleep(0.001)
     assert stream.getvalue().split("\r")[-2:] == (["         ", ""] if stream.isatty() else [""])
+
+
+def test_a_bar_shows_the_seconds_until_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_bar, "_WORKING_SECONDS", 0.001)
+    stream = Terminal()
+    bar, ends = ProgressBar("import", stream), time.monotonic() + 10
+    while "import 0 s\r" not in stream.getvalue() and time.monotonic() < ends:
+        time.sleep(0.001)
+    bar(1, 2)
+    drawn = stream.getvalue()
+    bar.close()
+    assert "import 0 s\r" in drawn
+    assert stream.getvalue() == f"{drawn}\n"
 
 
 @pytest.mark.parametrize(
