@@ -167,6 +167,17 @@ def is_local(url: str, port: int | None = None) -> bool:
         return False
 
 
+def is_same_server(url: str, other: str) -> bool:
+    """Return whether two addresses lead to one server, which may be sent the same key."""
+    try:
+        parts, others = urlsplit(url), urlsplit(other)
+        local = is_local(url) and is_local(other)
+        names = ("", "") if local else (parts.hostname, others.hostname)
+        return (parts.scheme, names[0], parts.port) == (others.scheme, names[1], others.port) and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
 def bearer_of(entry: Entry) -> str:
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
     authorization = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
@@ -254,11 +265,13 @@ def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:
     shape = {**(client.http or {}), **client.stdio}
     unset = {key: value for key, value in old.items() if key not in shape}
-    variables = next((key for key, value in client.stdio.items() if value == "{env}"), "")
-    # Variables that the user added by hand are kept.
-    stays = "command" in old and "command" in new
-    env = {**(_table(old.get(variables)) or {}), **new.get(variables, {})} if stays else new.get(variables) or {}
-    return {**unset, **new, **({variables: env} if env else {})}
+    is_command, is_server = "command" in old and "command" in new, is_same_server(url_of(old), url_of(new))
+    # Variables that the user added by hand are kept, and the key and other headers of the same server.
+    stays = {
+        key for key, value in shape.items() if (value == "{env}" and is_command) or (value == "{headers}" and is_server)
+    }
+    kept = {key: {**before, **new.get(key, {})} for key in stays if (before := _table(old.get(key)))}
+    return {**unset, **new, **kept}
 
 
 def _read(client: Client, text: str) -> Entry:

@@ -104,9 +104,37 @@ def _change(client: Client, arguments: argparse.Namespace, config: Config, platf
         if name is None:
             raise Fault("not_found", f"{file} starts no {arguments.replace}: nothing to replace")
         arguments = argparse.Namespace(**{**vars(arguments), "name": name})
+    key = arguments.key or _kept_key(client, file, arguments, config)
+    arguments = argparse.Namespace(**{**vars(arguments), "key": key})
     _set_up(client, file, arguments, config, platform)
     if arguments.hooks and client.name in _WITH_HOOKS:
         hook_files.apply(client.name, arguments.hooks, arguments, config, platform)
+
+
+def _kept_key(client: Client, file: Path, arguments: argparse.Namespace, config: Config) -> str:
+    """Return the key of an entry that is written again for the same server; no other server is sent it."""
+    if client.http is None or arguments.stdio or arguments.shown or arguments.link:
+        return ""
+    try:
+        entry = client_entries.find_entry(client, file, arguments.name) or {}
+        key = client_entries.checked_key(client_entries.bearer_of(entry))
+    except Fault:  # a file that cannot be changed, or the words of a client for a key that stands elsewhere
+        return ""
+    if not key:
+        return ""
+    before = client_entries.url_of(entry)
+    if not client_entries.is_same_server(before, _url(arguments, config)):
+        note(
+            f"{client.title}: the key for {urlsplit(before).netloc} is not sent to another server: pass one with --key"
+        )
+        return ""
+    remove = f"quipu setup --client {client.name} --remove"
+    note(f"{client.title}: the entry keeps its key; `{remove}` takes out both")
+    return "" if key.startswith("$") else key  # as `${env:KEY}`, which the client alone can read
+
+
+def _url(arguments: argparse.Namespace, config: Config) -> str:
+    return arguments.url or f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
 
 
 def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: Config, platform: str) -> None:
@@ -159,8 +187,7 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
         return client_entries.stdio_target(config, client_entries.this_program(config), platform, dialects)
     if arguments.data or arguments.model or arguments.tenant:
         raise Fault("invalid", "--data, --model and --tenant need --stdio: a running server has its own")
-    url = arguments.url or f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
-    return client_entries.http_target(url, arguments.key, dialects)
+    return client_entries.http_target(_url(arguments, config), arguments.key, dialects)
 
 
 def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.cli.client_entries import describe_target, find_entry
+from kernel.cli.client_entries import bearer_of, describe_target, find_entry
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file
 from kernel.server import app
 from tests.reliability.server_process import ROOT, serving
@@ -240,8 +240,59 @@ def test_missing_required_key_is_warned_about(home: Path, quipu: Quipu, monkeypa
         f"Cursor: {file(BY_NAME['cursor'], home)} is up to date\n",
         "the server requires a key: create one with `quipu key create --scope write` and pass it with --key\n" + NOBODY,
     )
-    for more in (("--key", "k"), ("--url", "http://127.0.0.1:9/mcp"), ("--stdio",)):
+    for more in (("--url", "http://127.0.0.1:9/mcp"), ("--key", "k"), ("--stdio",)):
         assert quipu("setup", "--client", "cursor", *more)[::2] == (0, "" if more == ("--stdio",) else NOBODY)
+
+
+HTTP_CLIENTS = [client for client in CLIENTS if client.http]
+
+
+@pytest.mark.parametrize("client", HTTP_CLIENTS, ids=[client.name for client in HTTP_CLIENTS])
+def test_an_entry_that_is_written_again_keeps_its_key(home: Path, quipu: Quipu, client: Client) -> None:
+    assert quipu("setup", "--client", client.name, "--key", "k")[0] == 0
+    entry = find_entry(client, file(client, home), "quipu") or {}
+    kept = f"{client.title}: the entry keeps its key; `quipu setup --client {client.name} --remove` takes out both\n"
+    again = (0, f"{client.title}: {file(client, home)} is up to date\n", kept + NOBODY)
+    assert quipu("setup", "--client", client.name) == again
+    assert find_entry(client, file(client, home), "quipu") == entry
+    assert quipu("setup", "--client", client.name, "--url", "http://localhost:9/mcp")[0] == 0
+    assert bearer_of(find_entry(client, file(client, home), "quipu") or {}) == "k"
+    assert quipu("setup", "--client", client.name, "--remove")[0] == 0
+    assert quipu("setup", "--client", client.name)[::2] == (0, NOBODY)
+    assert bearer_of(find_entry(client, file(client, home), "quipu") or {}) == ""
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8/mcp", "https://127.0.0.1:9/mcp", "https://h.example:9/mcp"])
+def test_a_key_is_not_sent_to_another_server(home: Path, quipu: Quipu, address: str) -> None:
+    quipu("setup", "--client", "cursor", "--key", "k")
+    told = "Cursor: the key for 127.0.0.1:9 is not sent to another server: pass one with --key\n"
+    assert quipu("setup", "--client", "cursor", "--url", address)[2].startswith(told)
+    assert find_entry(BY_NAME["cursor"], file(BY_NAME["cursor"], home), "quipu") == {"url": address}
+
+
+def test_headers_of_the_user_are_kept_beside_a_new_key(home: Path, quipu: Quipu) -> None:
+    quipu("setup", "--client", "cursor", "--key", "k")
+    there = file(BY_NAME["cursor"], home)
+    there.write_text(
+        there.read_text().replace('"Authorization": "Bearer k"', '"X-Team": "a", "Authorization": "Bearer ${env:K}"')
+    )
+    for options, key in (((), "${env:K}"), (("--key", "new"), "new")):
+        assert quipu("setup", "--client", "cursor", *options)[0] == 0
+        entry = find_entry(BY_NAME["cursor"], there, "quipu") or {}
+        assert entry["headers"] == {"X-Team": "a", "Authorization": f"Bearer {key}"}
+
+
+def test_a_key_that_is_kept_does_for_the_warnings_and_hooks(
+    home: Path, quipu: Quipu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIPU_DATA", str(home / "data"))
+    assert quipu("key", "create", "--scope", "read")[0] == 0
+    options = ("--client", "cursor", "--hooks", "prime")
+    assert quipu("setup", *options, "--key", "k")[0] == 0
+    hooks = (home / ".cursor/hooks.json").read_text()
+    assert "--key-file" in hooks
+    assert "requires a key" not in quipu("setup", *options)[2]
+    assert (home / ".cursor/hooks.json").read_text() == hooks
 
 
 @pytest.mark.usefixtures("home")
