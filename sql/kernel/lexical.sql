@@ -60,6 +60,17 @@ SELECT s.value, t.doc
 FROM json_each(:stems) AS s
 CROSS JOIN doc_term AS t ON t.term = s.value;
 
+-- name: frequencies_alike
+-- As document_frequencies for many stems of which most lie in a range: that is read in one pass, with its other words.
+SELECT s.value, t.doc
+FROM json_each(:stems) AS s
+CROSS JOIN doc_term AS t ON t.term = s.value
+WHERE s.value NOT BETWEEN :first AND :last
+UNION ALL
+SELECT t.term, t.doc
+FROM doc_term AS t
+WHERE t.term BETWEEN :first AND :last;
+
 -- name: holding_parts
 -- The newest of the short texts that hold a part of a word, null stands for all partitions.
 SELECT d.id, d.text

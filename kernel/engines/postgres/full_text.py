@@ -538,6 +538,7 @@ ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.index.parts_delete": delete_parts,
     "kernel.index.sequences": sequences,
     "kernel.lexical.document_frequencies": document_frequencies,
+    "kernel.lexical.frequencies_alike": document_frequencies,
     "kernel.lexical.match_by_bm25": ranked,
     "kernel.lexical.match_by_bm25_in": ranked,
     "kernel.lexical.match_with_tf": match_with_tf,

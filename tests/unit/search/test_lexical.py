@@ -34,6 +34,11 @@ def test_a_misspelt_word_stands_for_a_word_of_the_index(store: IndexedStore) -> 
     assert read(store, lambda tx: lexical.respelled_query(tx, "the wasching machine")) == "the washing machine"
 
 
+@pytest.mark.parametrize("word", "ashing vashing awshing wahsing wasching washinng washin".split())
+def test_each_letter_of_a_misspelt_word_may_be_wrong(store: IndexedStore, word: str) -> None:
+    assert read(store, lambda tx: lexical.respelled_query(tx, f"the {word} machine")) == "the washing machine"
+
+
 def test_a_rare_word_is_more_information_than_a_common_one(store: IndexedStore) -> None:
     rare, common = (read(store, lambda tx, word=word: lexical.information(tx, word)) for word in ("cello", "starts on"))
     assert rare > 0
