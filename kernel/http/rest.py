@@ -217,10 +217,10 @@ class MethodRoutes:
                 narrow = limits._replace(body=min(body or limits.body, limits.body))
                 by_path.setdefault(path, {})[verb] = _Method(kind(dialect, tool), fields, client, narrow)
         self._routes = [_Route(tuple(path.split("/")), methods) for path, methods in by_path.items()]
-        self._roots = frozenset(path.partition("/{")[0] for path in by_path)
+        self._roots = frozenset(path.split("/")[1] for path in by_path)
 
     def serves(self, path: str) -> bool:
-        return any(path == root or path.startswith(f"{root}/") for root in self._roots)
+        return path[1:].partition("/")[0] in self._roots
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = new_id("req")

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,15 +21,24 @@ from kernel.calls.tools import Schema, Tool
 from kernel.core.config import VERSION
 from kernel.core.errors import Fault
 from kernel.core.limits import MISDIRECTED, Headers, Limits, refuse
-from kernel.http.edge import AccessControl, HttpResponse, access_refusal, refusal_response, send_response
+from kernel.http.edge import (
+    AccessControl,
+    HttpResponse,
+    access_refusal,
+    error_response,
+    refusal_response,
+    send_response,
+)
 from kernel.http.fast_path import HEALTHY
 from kernel.http.openapi import document
+from kernel.mcp.messages import INVALID_REQUEST, ProtocolError
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Caller, Forbidden, Grant, Permission
 
 # The caller is None only for the probes.
 Page = Callable[[Caller | None, Headers], Awaitable[HttpResponse]]
 _HEALTH, _READINESS = "/healthz", "/readyz"
+_SHOWN_PATH = 256  # characters
 _PROBE_SECONDS = 2.0  # for the database
 _READY = b'{"status":"ready"}'
 _AWAY = Fault("storage", "The database does not answer.")
@@ -82,7 +92,8 @@ class Pages:
             _READINESS: self._readiness,
             **more,
         }
-        self.site = Starlette(routes=[self._route(path, page) for path, page in pages.items()])
+        routes = [self._route(path, page) for path, page in pages.items()]
+        self.site = Starlette(routes=routes, exception_handlers={HTTPException: self._failed})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -96,13 +107,25 @@ class Pages:
         async def endpoint(request: Request) -> Response:
             headers: dict[bytes, bytes] = dict(request.scope["headers"])
             try:
-                answer = await page(request.scope["caller"], headers)
+                return _response(await page(request.scope["caller"], headers))
             except Forbidden as error:
-                answer = access_refusal(self._access, error, path, headers)
-            fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-            return Response(answer.body, answer.status, {"content-type": answer.media.decode(), **fields})
+                return _response(access_refusal(self._access, error, path, headers))
 
         return Route(path, endpoint)
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        """Answer for a path that is none, or a method that it does not take, in the form of its part of the server."""
+        assert isinstance(error, HTTPException)
+        if verbs := (error.headers or {}).get("Allow"):
+            message = f"Method not allowed, use {verbs}."
+            return _response(error_response(405, "method_not_allowed", message, (b"allow", verbs.encode())))
+        path, grant = request.scope["path"][:_SHOWN_PATH], _grant(request.scope["caller"])
+        if not path.startswith("/mcp/"):
+            message = f"There is no address {path}: GET / lists those that there are."
+            return _response(error_response(404, "not_found", message))
+        names = ", ".join(dialect.name for dialect in self._dialects(grant))
+        message = f"There is no address {path}: below /mcp/ are these dialects, or several with commas between: {names}"
+        return _response(HttpResponse(404, ProtocolError(INVALID_REQUEST, message).reply()))
 
     def _answer_before(self, scope: Scope, headers: Headers) -> HttpResponse | None:
         """Return a refusal or the OAuth metadata; None for a page, with the caller in the scope."""
@@ -177,6 +200,11 @@ class Pages:
         permission = grant.permission
         commands = [command for command in self._commands() if Permission[str(command.permission)] <= permission]
         return msgspec.json.encode(document(self._documented(grant), VERSION, commands))
+
+
+def _response(answer: HttpResponse) -> Response:
+    fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
+    return Response(answer.body, answer.status, {"content-type": answer.media.decode(), **fields})
 
 
 def _grant(caller: Caller | None) -> Grant:

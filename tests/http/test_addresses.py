@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -127,3 +128,39 @@ def test_a_client_in_a_browser_may_call_from_an_accepted_origin(server: Server, 
     assert answer.headers["access-control-allow-origin"] == INSPECTOR
     assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
     assert "origin" in answer.headers["vary"].lower()
+
+
+NO_DIALECT = "There is no address {}: below /mcp/ are these dialects, or several with commas between: " + ", ".join(
+    dialect.name for dialect in app.DIALECTS
+)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", ["/mcp/nope", "/mcp/paths,nosuch"])
+def test_an_unknown_address_of_mcp_is_an_error_of_json_rpc_that_names_the_dialects(
+    server: Server, method: str, path: str
+) -> None:
+    answer = httpx.request(method, f"http://127.0.0.1:{server.port}{path}", json={} if method == "POST" else None)
+    error = {"code": -32600, "message": NO_DIALECT.format(path)}
+    assert (answer.status_code, answer.json()) == (404, {"jsonrpc": "2.0", "id": None, "error": error})
+
+
+@pytest.mark.parametrize("path", ["/api", "/memories", "/mcpx", "/tenants", "/.well-known/nope", "/nope%1b"])
+def test_an_unknown_path_is_an_error_that_leads_to_the_addresses(server: Server, path: str) -> None:
+    answer = httpx.get(f"http://127.0.0.1:{server.port}{path}")
+    message = f"There is no address {unquote(path)}: GET / lists those that there are."
+    assert (answer.status_code, answer.json()) == (404, {"error": {"code": "not_found", "message": message}})
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/messages", "/v1/memory_stores/x/y/z"])
+def test_an_unknown_path_of_an_api_is_an_error_in_its_form(server: Server, path: str) -> None:
+    answer = httpx.get(f"http://127.0.0.1:{server.port}{path}")
+    error = {"type": "not_found_error", "message": f"There is no {path}"}
+    assert (answer.status_code, answer.json()["type"], answer.json()["error"]) == (404, "error", error)
+
+
+def test_a_page_names_the_method_that_it_takes(server: Server) -> None:
+    answer = httpx.post(f"http://127.0.0.1:{server.port}/tools", json={})
+    error = {"code": "method_not_allowed", "message": "Method not allowed, use GET, HEAD."}
+    assert (answer.status_code, answer.json()) == (405, {"error": error})
+    assert answer.headers["allow"] == "GET, HEAD"
