@@ -18,7 +18,7 @@ from handlers.brain import (
     smart,
     vectors,
 )
-from handlers.brain.base import NO_PREFIX, SETTINGS
+from handlers.brain.base import DATABASES, NO_PREFIX, SETTINGS
 from handlers.brain.index_text import KINDS, Kind, is_indexed, past_sources
 from kernel.calls.dialect import Dialect, Exchange, IndexSource, Keys, Memories
 from kernel.calls.tools import Reply, Tool, lazily
@@ -101,7 +101,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     memories=Memories(
-        places="DATABASE",
+        places=(DATABASES,),
         sources=sources,
         sources_of=sources_of,
         curate=curation.curate,

@@ -225,8 +225,9 @@ async def create_key(site: Site, dispatch: Dispatch, visit: Visit, fields: Field
     if scope not in scopes:
         raise Fault("invalid", f"scope: choose from {', '.join(scopes)}")
     dialect_name = fields.get("dialect", "")
-    if dialect_name and dialect_name not in {dialect.name for dialect in dispatch.dialects}:
-        raise Fault("invalid", "dialect: there is none of this name")
+    dialect_names = [dialect.name for dialect in dispatch.dialects]
+    if dialect_name and dialect_name not in dialect_names:
+        raise Fault("invalid", f"dialect: choose from {', '.join(dialect_names)}")
     now = utc_now()
     draft = Key(
         "",

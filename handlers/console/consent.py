@@ -8,6 +8,7 @@ from msgspec import Struct
 from handlers.console.actions import Done, Fields
 from handlers.console.reading import Site
 from handlers.console.requests import Visit
+from kernel.calls.dialect import place_forms
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
@@ -99,7 +100,7 @@ def _draft(dispatch: Dispatch, key: Key, request: AuthorizationRequest, fields: 
     if typed and (key.read or key.write or dialects):
         raise Fault("invalid", "places: a key for places or dialects grants those that it has.")
     if typed:
-        forms = {d.name: d.memories.places for d in dispatch.dialects if not d.reads_all_dialects}
+        forms = place_forms(dispatch.dialects, dispatch.store.context.settings)
         readable = permissions.parse(typed, forms, "places")
         read, write = ((), readable) if writes else (readable, ())
         whole = {d.name for d in dispatch.dialects if d.reads_all_dialects}

@@ -16,7 +16,7 @@ DIALECT = Dialect(
     fail=memories.fail,
     offers=Offers(resources=memories.RESOURCES, complete=memories.complete),
     memories=Memories(
-        places="FOLDER",
+        places=("FOLDER",),
         sources=memories.sources,
         sources_of=memories.sources_of,
         curate=memories.curate,

@@ -1,6 +1,6 @@
 """A dialect: its tools, the formats of its replies, and the questions of the kernel about its memories and files."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -92,8 +92,9 @@ class Memories(NamedTuple):
     leaves in tables of the dialect. `take(tx, records)` adds those of other programs,
     and `find_absent(tx, snapshot, program)` returns those that an export of a program no longer holds.
     `brief(tx, project)` is for the start of a session in a project, and `keep_handoff(tx, handoff)` keeps the summary
-    of a compacted session. `session_space` is the space whose scopes are sessions. `places` is the form of
-    a place inside the dialect that a key can be held to (see `reach` in `sql/schema/tables.json`).
+    of a compacted session. `session_space` is the space whose scopes are sessions. `places` are the forms
+    of places inside the dialect that a key can be held to (see `reach` in `sql/schema/tables.json`): a name, a
+    beginning with a word in capitals for the rest, or the setting that has the names.
     """
 
     sources: Callable[[Tx], Iterator[IndexSource]] | None = None
@@ -111,7 +112,7 @@ class Memories(NamedTuple):
     brief: Brief | None = None
     keep_handoff: KeepHandoff | None = None
     session_space: str | None = None
-    places: str = ""
+    places: tuple[str, ...] = ()
 
 
 class Files(NamedTuple):
@@ -171,3 +172,12 @@ class Dialect(NamedTuple):
     rest: tuple[RestMethod, ...] = ()
     reads_all_dialects: bool = False
     extra: bool = False
+
+
+def place_forms(dialects: Iterable[Dialect], settings: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """Return the forms of the places of each dialect to which a key can be held."""
+    return {
+        dialect.name: [name for form in dialect.memories.places for name in settings.get(form, (form,))]
+        for dialect in dialects
+        if not dialect.reads_all_dialects
+    }

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ _NONE_ACTIVE = (
 
 def create_key(arguments: argparse.Namespace, config: Config) -> int:
     """Create a key; print the secret on standard output and its properties on standard error."""
-    draft = _draft(arguments)
+    draft = _draft(arguments, config)
     first = not api_keys.read(config.data)
     if arguments.tenants is not None:
         _create_batch(arguments, config, draft)
@@ -50,13 +51,13 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _draft(arguments: argparse.Namespace) -> api_keys.Key:
+def _draft(arguments: argparse.Namespace, config: Config) -> api_keys.Key:
     """Return the key that the options describe, without an id; raises Fault("invalid")."""
     for name in arguments.dialect:
         if name in app.READING_ALL:
             raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
     app.select_dialects(tuple(arguments.dialect))
-    read, write, dialects = _places(arguments)
+    read, write, dialects = _places(arguments, config.environment)
     now = utc_now()
     end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
     return api_keys.Key(
@@ -72,14 +73,14 @@ def _draft(arguments: argparse.Namespace) -> api_keys.Key:
     )
 
 
-def _places(arguments: argparse.Namespace) -> app.Places:
+def _places(arguments: argparse.Namespace, environment: Mapping[str, str]) -> app.Places:
     if not (arguments.read or arguments.write):
         if arguments.scope is None:
             raise Fault("invalid", "A key needs --scope, or the places that it may --read or --write.")
         return app.Places((), (), tuple(sorted(set(arguments.dialect))))
     if arguments.scope is not None or arguments.dialect:
         raise Fault("invalid", "--read and --write are instead of --scope and --dialect.")
-    return app.places(arguments.read, arguments.write)
+    return app.places(arguments.read, arguments.write, environment)
 
 
 def _create_batch(arguments: argparse.Namespace, config: Config, draft: api_keys.Key) -> None:

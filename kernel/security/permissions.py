@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -233,10 +234,10 @@ def _places(names: frozenset[str]) -> Places:
     return Places(by_dialect)
 
 
-def parse(names: Iterable[str], forms: Mapping[str, str], option: str) -> tuple[str, ...]:
-    """Return places as they are stored; raises Fault("invalid") naming the option.
+def parse(names: Iterable[str], forms: Mapping[str, Sequence[str]], option: str) -> tuple[str, ...]:
+    """Return places as they are stored; raises Fault("invalid") naming the option, and the places that there can be.
 
-    `forms` are those of the places of each dialect, empty for a dialect that has none.
+    `forms` are those of the places of each dialect: names, or beginnings with a word in capitals for the rest.
     """
     places: set[str] = set()
     for name in names:
@@ -244,8 +245,17 @@ def parse(names: Iterable[str], forms: Mapping[str, str], option: str) -> tuple[
         place = place.rstrip("/")
         if dialect not in forms:
             raise Fault("invalid", f"{option}: {name[:_LONGEST]!r} must begin with one of {', '.join(sorted(forms))}.")
-        if colon and not (forms[dialect] and 0 < len(place) <= _LONGEST and place.isprintable()):
-            form = f" or {dialect}:{forms[dialect]}" if forms[dialect] else ""
-            raise Fault("invalid", f"{option}: {name[:_LONGEST]!r} must be {dialect}{form}.")
+        is_text = len(place) <= _LONGEST and place.isprintable()
+        if colon and not (is_text and any(_has_form(place, form) for form in forms[dialect])):
+            choices = [dialect, *(f"{dialect}:{form}" for form in forms[dialect])]
+            raise Fault("invalid", f"{option}: {name[:_LONGEST]!r} must be {' or '.join(choices)}.")
         places.add(f"{dialect}{colon}{place}")
     return tuple(sorted(places))
+
+
+def _has_form(place: str, form: str) -> bool:
+    beginning = form.rstrip(ascii_uppercase)
+    if beginning == form:
+        return place == form
+    is_relative = not (form.endswith("FOLDER") and place.startswith("/", len(beginning)))
+    return place.startswith(beginning) and len(place) > len(beginning) and is_relative

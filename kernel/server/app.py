@@ -1,14 +1,15 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, files, graph, notes, paths, scopes, sessions
-from kernel.calls.dialect import Dialect
+from kernel.calls.dialect import Dialect, place_forms
 from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import with_configured_choices
 from kernel.calls.settings import read_settings, setting_prefixes
@@ -165,9 +166,10 @@ class Places(NamedTuple):
     dialects: tuple[str, ...]
 
 
-def places(read: Sequence[str], write: Sequence[str]) -> Places:
+def places(read: Sequence[str], write: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})) -> Places:
     """Return the places of a key by its options; raises Fault("invalid") naming the option."""
-    forms = {dialect.name: dialect.memories.places for dialect in DIALECTS if not dialect.reads_all_dialects}
+    settings = read_settings([setting for dialect in DIALECTS for setting in dialect.settings], environment)
+    forms = place_forms(DIALECTS, settings)
     readable, writable = permissions.parse(read, forms, "--read"), permissions.parse(write, forms, "--write")
     dialects = {place.partition(":")[0] for place in (*readable, *writable)}
     return Places(readable, writable, tuple(sorted({*dialects, *READING_ALL})))

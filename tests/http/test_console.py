@@ -427,6 +427,20 @@ def test_the_first_key_names_the_clients_of_this_machine_with_the_command_for_ea
     assert first.tool("list_memories", {}, secret).status == 200
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"scope": "nope"}, b"scope: choose from read, write, admin"),
+        ({"scope": "read", "dialect": "nope"}, b"dialect: choose from paths, scopes, brain"),
+    ],
+)
+def test_a_key_of_an_unknown_scope_or_dialect_is_refused_with_those_that_there_are(
+    first: House, fields: dict[str, str], told: bytes
+) -> None:
+    refused = send(first, "create-key", fields)
+    assert (refused.status, told in refused.body) == (400, True)
+
+
 @pytest.mark.parametrize("fields", [{"scope": "write"}, {"scope": "read"}, {"scope": "admin", "dialect": "paths"}])
 def test_a_first_key_that_is_not_an_admins_of_all_has_to_be_meant(first: House, fields: dict[str, str]) -> None:
     refused = send(first, "create-key", fields)

@@ -422,7 +422,10 @@ def test_the_server_fetches_nothing_that_a_client_names(site: Site) -> None:
             listener.accept()
 
 
-@pytest.mark.parametrize("change", [{"period": "9999d"}, {"period": ""}, {"places": "nowhere:at-all"}], ids=str)
+UNKNOWN = [{"period": "9999d"}, {"period": ""}, {"places": "nowhere:at-all"}, {"places": "brain:nope"}]
+
+
+@pytest.mark.parametrize("change", UNKNOWN, ids=str)
 def test_consent_of_an_unknown_kind_is_refused(site: Site, change: Fields) -> None:
     assert site.decide({**site.wish(), **change}, **change).status == 400
 

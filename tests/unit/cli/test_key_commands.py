@@ -21,8 +21,9 @@ Said = Callable[..., str]
 def said(config: Config, capsys: pytest.CaptureFixture[str]) -> Said:
     """Return the output of a command on standard error."""
 
-    def run(*arguments: str) -> str:
-        assert commands.run(parser().parse_args(["key", *arguments]), config) == 0
+    def run(*arguments: str, **environment: str) -> str:
+        own = config._replace(environment={**config.environment, **environment})
+        assert commands.run(parser().parse_args(["key", *arguments]), own) == 0
         return capsys.readouterr().err
 
     return run
@@ -138,11 +139,11 @@ def test_a_bad_file_of_tenants_makes_no_key(
 
 
 def test_a_key_for_places_has_their_dialects_and_recall(said: Said, config: Config) -> None:
-    told = said("create", "--read", "brain:work", "--read", "graph", "--write", "paths:work/")
+    told = said("create", "--read", "brain:core", "--read", "graph", "--write", "paths:work/")
     key = api_keys.read(config.data)[0]
     assert (key.scope, key.dialects) == ("write", ("brain", "common", "graph", "paths"))
-    assert (key.read, key.write) == (("brain:work", "graph"), ("paths:work",))
-    assert "  write  reads brain:work,graph writes paths:work  " in told
+    assert (key.read, key.write) == (("brain:core", "graph"), ("paths:work",))
+    assert "  write  reads brain:core,graph writes paths:work  " in told
 
 
 @pytest.mark.parametrize(
@@ -152,9 +153,33 @@ def test_a_key_for_places_has_their_dialects_and_recall(said: Said, config: Conf
         (["--scope", "admin", "--read", "brain"], "--read and --write are instead of --scope and --dialect."),
         (["--dialect", "paths", "--write", "paths:a"], "--read and --write are instead of --scope and --dialect."),
         (["--write", "common"], "--write: 'common' must begin with one of "),
+        (["--read", "nope:x"], "--read: 'nope:x' must begin with one of brain, files, graph, notes, paths, scopes, "),
+        *[
+            (["--write", place], f"--write: {place!r} must be {' or '.join(places)}.")
+            for place, *places in (
+                ("brain:nope", "brain", *(f"brain:{name}" for name in ("core", "therapy", "dnd", "hlg"))),
+                ("brain:core/x", "brain", *(f"brain:{name}" for name in ("core", "therapy", "dnd", "hlg"))),
+                ("scopes:nope", "scopes", "scopes:project:ID", "scopes:global", "scopes:org:ID", "scopes:session:ID"),
+                ("scopes:org:", "scopes", "scopes:project:ID", "scopes:global", "scopes:org:ID", "scopes:session:ID"),
+                ("files:work", "files", "files:/memories", "files:/memories/FOLDER", "files:memstore_ID"),
+                ("files:/memories//a", "files", "files:/memories", "files:/memories/FOLDER", "files:memstore_ID"),
+                ("paths:/work", "paths", "paths:FOLDER"),
+                ("sessions:", "sessions", "sessions:SESSION"),
+                ("notes:a\x1b", "notes", "notes:PROJECT"),
+                ("graph:a", "graph"),
+            )
+        ],
     ],
 )
 def test_a_key_for_places_is_no_key_for_more(said: Said, options: list[str], message: str) -> None:
     with pytest.raises(Fault) as caught:
         said("create", *options)
     assert caught.value.message.startswith(message)
+
+
+def test_a_key_is_held_to_the_places_that_the_server_has(said: Said, config: Config) -> None:
+    places = ["brain:work", "files:/memories", "files:/memories/a/b", "files:memstore_1", "notes:web", "paths:a/b"]
+    places += ["scopes:global", "scopes:org:o", "scopes:project:p", "scopes:session:s", "sessions:/tmp/s"]
+    options = [word for place in places for word in ("--read", place)]
+    said("create", *options, QUIPU_BRAIN_DATABASES="work,home")
+    assert api_keys.read(config.data)[0].read == tuple(places)
