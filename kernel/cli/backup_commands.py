@@ -96,14 +96,16 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
         places[name] = Tenant(name, own.file, shared, app.folders_of(own, shared))
     context = app.base_context(None)
     with working("restore"):
-        lines = [*restore(config.data, places, source, context, tenant=config.tenant, time=backup_time())]
-    for line in lines:
+        restored = restore(config.data, places, source, context, tenant=config.tenant, time=backup_time())
+    for line in restored.lines:
         show({"restored": line}, line, as_json=arguments.json)
     if source.is_dir():
         for name, text in read_manifest(source).settings.items():
             if config.environment.get(name) != text:
                 note(f"{name} was {text!r} when the backup was made")
-    note("what was there is kept beside it, in names with -before-restore-")
+    if restored.is_kept:
+        note("what was there is kept beside it, in names with -before-restore-")
+    note(f"{config.data} is ready: start the server again")
     return 0
 
 

@@ -23,6 +23,7 @@ from kernel.core.ids import utc_now
 from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import open_ordinary, read_bytes
 from kernel.engines.migrations import pending_migrations, schema_version
+from kernel.engines.sqlite import folder_lock
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.database_file import write_page_sums
 from kernel.engines.sqlite.errors import DISK_FULL
@@ -34,6 +35,7 @@ from kernel.store.long_work import OnProgress
 MANIFEST = "manifest.json"
 FORMAT = 1
 DATABASE = "quipu.db"
+_OF_USE = {folder_lock.NAME, DATABASE, f"{DATABASE}-shm", f"{DATABASE}-wal"}  # written by whatever opens a store
 _BEFORE_MIGRATION = "quipu-before-migration-from-"
 _COPIES_KEPT = 3  # of those made before migrations
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -192,19 +194,36 @@ def read_manifest(folder: Path) -> Manifest:
         if all(_is_inside(folder.at) and folder.tenant in manifest.tenants for folder in manifest.folders):
             return manifest
         raise ValueError
+    except FileNotFoundError:
+        raise Fault("invalid", f"{folder} is no backup: {MANIFEST} is missing. {_remedy(folder)}") from None
     except OSError as error:
         raise Fault("invalid", f"{folder} is no backup: {MANIFEST}: {error.strerror}.") from None
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError):
         raise Fault("invalid", f"{folder} is no backup: its {MANIFEST} cannot be read.") from None
 
 
+def _remedy(folder: Path) -> str:
+    if dated := backups_in(folder):
+        return f"Name one of its backups, such as {dated[-1]}."
+    if (folder / DATABASE).is_file():
+        return f"It is a data directory: name the database in it, {folder / DATABASE}."
+    return "Name a folder that `quipu backup --all` or `--to` has made, or a copy of a database."
+
+
 def verify(folder: Path, manifest: Manifest) -> None:
     names = {*_files_below(folder)} - {MANIFEST}
     for name in sorted(names ^ manifest.files.keys()):
-        raise Fault("invalid", f"{folder.name}: {name} is {'not in its manifest' if name in names else 'missing'}.")
+        raise _changed(folder, name, "not in its manifest" if name in names else "missing")
     for name, size_and_digest in manifest.files.items():
         if _size_and_digest(folder / name) != size_and_digest:
-            raise Fault("invalid", f"{folder.name}: {name} is not as it was when the backup was made.")
+            raise _changed(folder, name, "not as it was when the backup was made")
+
+
+def _changed(folder: Path, name: str, how: str) -> Fault:
+    """Return the fault for a file of a backup, with the way out if a command has used the backup as its data."""
+    used = name in _OF_USE and (folder / DATABASE).is_file()
+    remedy = f" Has a command used it as --data? `quipu restore {folder / DATABASE}` takes what is there now."
+    return Fault("invalid", f"{folder.name}: {name} is {how}.{remedy if used else ''}")
 
 
 def copy_tree(source: Path, target: Path, earlier: Mapping[str, Stamp] | None = None) -> dict[str, Stamp]:

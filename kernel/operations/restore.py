@@ -16,6 +16,7 @@ from kernel.core import data_dir
 from kernel.core.data_dir import fsync_folder, make_private
 from kernel.core.errors import NO_SPACE, Fault
 from kernel.core.ordinary_files import open_ordinary, read_bytes
+from kernel.core.text import counted
 from kernel.engines.migrations import pending_migrations, schema_version
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.database_file import check_log, log_of
@@ -41,6 +42,13 @@ class Step(NamedTuple):
     aside: str
 
 
+class Restored(NamedTuple):
+    """A line for each part that is restored, and whether anything was there before, which is kept."""
+
+    lines: list[str]
+    is_kept: bool
+
+
 class Restoring(NamedTuple):
     """A restore in preparation; `report` are the lines to print at its end."""
 
@@ -61,11 +69,15 @@ class Restoring(NamedTuple):
 
 def restore(
     data: Path, places: Mapping[str, Tenant], source: Path, context: StoreContext, *, tenant: str, time: str
-) -> list[str]:
-    """Restore a file as the database of `tenant`, or all that is in a folder; returns a line for each restored part.
+) -> Restored:
+    """Restore a file as the database of `tenant`, or all that is in a folder.
 
     Raises Fault, with nothing changed, if the data directory is in use or the source is no sound backup.
     """
+    if not source.exists():
+        raise Fault("not_found", f"There is no file and no folder {source}.")
+    if source.resolve() == data.resolve():
+        raise Fault("invalid", f"{source} is the data directory itself, not a backup of it.")
     homes = [place.file.parent for place in places.values()]
     for home in homes:
         make_private(home)
@@ -86,8 +98,9 @@ def restore(
         finally:
             if not is_interrupted(data):
                 _clean(work)
+        is_kept = any(os.path.lexists(data / step.final) for step in work.steps)
         finish(data)
-        return work.report
+        return Restored(work.report, is_kept)
 
 
 def is_interrupted(data: Path) -> bool:
@@ -156,7 +169,7 @@ def _stage_database(work: Restoring, source: Path, place: Tenant) -> None:
     for path in (log_of(final), final.with_name(f"{DATABASE}-shm"), final):
         aside = path.name.replace("quipu.db", f"quipu-before-restore-{work.time}.db")
         work.add(copy if path == final else None, path, aside)
-    work.report.append(f"{place.name}: {documents} documents, schema {schema}, {size} bytes")
+    work.report.append(f"{place.name}: {counted(documents, 'document')}, schema {schema}, {size} bytes")
 
 
 def _copy_database(source: Path, copy: Path) -> None:
@@ -219,19 +232,20 @@ def _stage_folders(work: Restoring, places: Mapping[str, Tenant], source: Path, 
         for path in (*copy.rglob("*"), copy):
             fsync_path(path)
         work.add(copy, final, f"{final.name}-before-restore-{work.time}")
-        work.report.append(f"{what}: {len(files)} files")
+        work.report.append(f"{what}: {counted(len(files), 'file')}")
 
 
 def _stage_keys(work: Restoring, source: Path) -> None:
     if not (source / api_keys.FILE).is_file():
-        work.report.append("no keys in this backup: those that are there stay")
+        stay = ": those that are there stay" if (work.data / api_keys.FILE).is_file() else ""
+        work.report.append(f"no keys in this backup{stay}")
         return
     keys = api_keys.read(source)
     copy = work.staging / api_keys.FILE
     shutil.copyfile(source / api_keys.FILE, copy)
     copy.chmod(0o600)
     work.add(copy, work.data / api_keys.FILE, f"keys-before-restore-{work.time}.json")
-    work.report.append(f"{len(keys)} keys")
+    work.report.append(counted(len(keys), "key"))
 
 
 def _commit(work: Restoring) -> None:

@@ -50,12 +50,52 @@ def test_restore_says_what_came_back_and_which_settings_differ(
     assert main(["restore", str(tmp_path / "all"), "--data", str(tmp_path / "fresh")]) == 0
     out, err = capsys.readouterr()
     first, *others = out.splitlines()
-    assert first.startswith("main: 1 documents, schema ")
-    assert others == ["main: notes default: 1 files", "no keys in this backup: those that are there stay"]
-    assert err.splitlines() == [
-        "QUIPU_GROUP was '7' when the backup was made",
-        "what was there is kept beside it, in names with -before-restore-",
-    ]
+    assert first.startswith("main: 1 document, schema ")
+    assert others == ["main: notes default: 1 file", "no keys in this backup"]
+    ready = f"{tmp_path / 'fresh'} is ready: start the server again"
+    assert err.splitlines() == ["QUIPU_GROUP was '7' when the backup was made", ready]
+    assert main(["restore", str(tmp_path / "all"), "--data", str(tmp_path / "fresh")]) == 0
+    kept = "what was there is kept beside it, in names with -before-restore-"
+    assert capsys.readouterr().err.splitlines()[1:] == [kept, ready]
+
+
+def test_restore_of_no_backup_names_the_next_step(
+    kernel: Kernel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, dated, empty = kernel.config.data, tmp_path / "dated", tmp_path / "empty"
+    empty.mkdir()
+    assert main(["backup", "--to", str(dated), "--data", str(data)]) == 0
+    (newest,) = dated.iterdir()
+    missing = "is no backup: manifest.json is missing."
+    for source, told in (
+        (
+            empty,
+            f"{empty} {missing} Name a folder that `quipu backup --all` or `--to` has made, or a copy of a database.",
+        ),
+        (dated, f"{dated} {missing} Name one of its backups, such as {newest}."),
+        (data, f"{data} {missing} It is a data directory: name the database in it, {data / 'quipu.db'}."),
+        (tmp_path / "none", f"There is no file and no folder {tmp_path / 'none'}."),
+    ):
+        capsys.readouterr()
+        assert main(["restore", str(source), "--data", str(tmp_path / "fresh")]) == 1
+        assert capsys.readouterr() == ("", f"quipu: {told}\n")
+        assert not (tmp_path / "fresh").exists()
+    assert main(["restore", str(newest), "--data", str(newest)]) == 1
+    assert capsys.readouterr().err == f"quipu: {newest} is the data directory itself, not a backup of it.\n"
+
+
+def test_a_backup_that_a_command_has_used_as_its_data_says_how_its_database_is_restored(
+    kernel: Kernel, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("add_memory", path="a", content="Tea.")
+    copy, fresh = tmp_path / "copy", str(tmp_path / "fresh")
+    assert main(["backup", "--all", str(copy), "--data", str(kernel.config.data)]) == 0
+    assert main(["list", "--data", str(copy)]) == 0
+    capsys.readouterr()
+    assert main(["restore", str(copy), "--data", fresh]) == 1
+    command = f"quipu restore {copy / 'quipu.db'}"
+    assert capsys.readouterr().err.endswith(f" Has a command used it as --data? `{command}` takes what is there now.\n")
+    assert main([*command.split()[1:], "--data", fresh]) == 0
 
 
 def test_restore_of_notes_whose_folder_is_not_configured_says_where_they_are(

@@ -59,7 +59,7 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "empty": (lambda file: file.write_bytes(b""), "it is empty"),
     "a text": (lambda file: file.write_text("dear diary\n" * 500), "file is not a database"),
-    "missing": (lambda file: file.unlink(), "Cannot read "),
+    "missing": (lambda file: file.unlink(), "There is no file and no folder"),
     "with another's log": (
         lambda file: file.with_name("copy.db-wal").write_bytes(LOG),
         "copy.db-wal does not belong to copy.db",
