@@ -528,6 +528,7 @@ def _both(shorter: "Numbers", longer: "Numbers") -> "Numbers":
 ANSWERED: Mapping[str, Callable[[Any, Params], list[Row]]] = {
     "kernel.compact.merge_full_text": nothing,
     "kernel.compact.merge_parts": nothing,
+    "kernel.compact.segments": nothing,
     "kernel.consistency.rebuild_full_text": rebuild,
     "kernel.consistency.rebuild_parts": rebuild_parts,
     **{f"kernel.dropped.{name}": nothing for name in _DROPPED},

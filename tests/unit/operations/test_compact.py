@@ -114,6 +114,25 @@ def test_tidy_renews_blocks_with_many_deleted_vectors(kernel: Kernel, call: Call
     assert found == {f"m{number}" for number in range(1, 60, 2)}
 
 
+def test_tidy_merges_the_full_text_of_a_small_store(kernel: Kernel, call: Call) -> None:
+    def segments() -> int:
+        rows = kernel.store.read_sync(lambda tx: tx.rows("kernel.compact.segments"))
+        return int(rows[0][0])
+
+    def ids() -> list[str]:
+        return [hit.id for hit in kernel.store.read_sync(lambda tx: index.search(tx, "witness7", limit=5))]
+
+    for number, text in enumerate(texts(9)):
+        call("add_memory", path=f"m{number}", content=text)
+    worn, before = segments(), ids()
+    tidy(kernel.store, lambda: True)
+    stopped = segments()
+    tidy(kernel.store, lambda: False)
+
+    assert (worn, stopped, segments()) == (9, 9, 1)
+    assert ids() == before != []
+
+
 @pytest.mark.slow
 def test_compacted_file_is_as_small_as_a_new_one(tmp_path: Path, small_blocks: None) -> None:
     sizes: list[int] = []
