@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
@@ -181,6 +181,8 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall, is_detail
     memory.older_version_of = item.newer or UNSET
     memory.stale = item.document.stale or UNSET
     memory.expired = item.expired
+    if is_detailed and item.beside:
+        memory.beside = {**item.beside}
     if request.explain:
         memory.signals = _signals(item)
         memory.explained = _explained(item) if item.scored else UNSET
@@ -231,4 +233,5 @@ def _cut_to(item: ScoredDocument, request: Recall, room: float) -> RecalledMemor
             low = middle
         else:
             high = middle - 1
-    return _recalled_memory(item, text[:low] + "…", request, is_detailed)
+    cut = text if low == len(text) else f"{text[:low]}…"  # whole if the parts beside it are too long
+    return replace(_recalled_memory(item, cut, request, is_detailed), complete=False)

@@ -1,6 +1,6 @@
 """Retrieval for recall: candidates of the index that match the filters, as many as a diverse page needs."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,8 +12,9 @@ from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
+from kernel.calls.dialect import beside_of
 from kernel.core.errors import Fault
-from kernel.core.text import one_line
+from kernel.core.text import json_text, one_line, words_of_json
 from kernel.memories.as_of import expired_of
 from kernel.memories.succession import newer_first
 from kernel.search import index
@@ -177,7 +178,20 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
     at = query.filters.at
     documents, absent = as_of.by_keys(tx, at, keys) if at else (_by_keys(tx, keys), UNSET)
     items = [ScoredDocument(1.0, None, document) for document in documents if _matches(tx, document, query)]
-    return marked_expired(tx, items, query.rules.now), absent
+    return marked_expired(tx, items if at else _with_parts(tx, items, request), query.rules.now), absent
+
+
+def _with_parts(tx: Tx, items: Sequence[ScoredDocument], request: Recall) -> list[ScoredDocument]:
+    """Return the memories with the parts that their texts do not hold, but for parts written to steer agents."""
+    texts = {(item.document.space, item.document.key): item.document.text for item in items}
+    parts = beside_of(tx, texts)
+    if index.is_quarantining(tx) and not request.quarantined:
+        parts = {place: beside for place, beside in parts.items() if not _steers(beside)}
+    return [replace(item, beside=parts.get((item.document.space, item.document.key), {})) for item in items]
+
+
+def _steers(beside: Mapping[str, object]) -> bool:
+    return bool(index.matched_rule(words_of_json(json_text(beside))))
 
 
 def missing_ids(tx: Tx, ids: Sequence[str]) -> list[str]:

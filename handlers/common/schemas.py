@@ -1,6 +1,6 @@
 """Request and result types of recall."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -130,7 +130,7 @@ class RecalledMemory(Struct, omit_defaults=True):
 
     `flag` is there if it looks written to steer agents: as what. `older_version_of` is the id of a newer hit that seems
     to replace it, and `expired` says that its validity has ended. `stale` names files of it that have changed since, as
-    a client saw: such a hit is never strong.
+    a client saw: such a hit is never strong. With ids, `beside` are its parts that the text does not hold, as tags.
     """
 
     id: str
@@ -147,6 +147,7 @@ class RecalledMemory(Struct, omit_defaults=True):
     older_version_of: str | UnsetType = UNSET
     stale: str | UnsetType = UNSET
     expired: bool = False
+    beside: dict[str, Any] | UnsetType = UNSET
 
 
 class Recalled(Struct):

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from msgspec.structs import astuple, replace
 
@@ -18,7 +19,8 @@ _SCORE, _DOC = attrgetter("score"), attrgetter("document.doc")
 class ScoredDocument(RankedDocument, frozen=True):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better-scored near-duplicates, and `expired` says that its validity has ended.
+    `alike` counts the better-scored near-duplicates, `expired` says that its validity has ended, and `beside` are its
+    parts that the text does not hold.
     """
 
     parts: Parts = Parts()
@@ -26,6 +28,7 @@ class ScoredDocument(RankedDocument, frozen=True):
     alike: int = 0
     factor: float = 1.0
     expired: bool = False
+    beside: Mapping[str, Any] = MappingProxyType({})
 
 
 class OrderRules(NamedTuple):

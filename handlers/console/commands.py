@@ -9,7 +9,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.console import actions, overview
 from handlers.console.erasing import erasable, erase
-from handlers.console.memory import Linked, links_of, no_memory, place_meant, place_of_name, state_of, version_of
+from handlers.console.memory import (
+    Linked,
+    links_of,
+    no_memory,
+    parts_beside,
+    place_meant,
+    place_of_name,
+    state_of,
+    version_of,
+)
 from handlers.console.overview import WEEK, Stats, days_until_now
 from handlers.console.reading import PAGE_ROWS, Place, allowed_dialects, read, require
 from handlers.console.records import Event, calls_of, events
@@ -131,8 +140,8 @@ class _Page(Struct):
 class Shown(Struct):
     """A memory as it is; `version` names its state, and `edit` and `forget` say whether a tool does that.
 
-    `lock` says why it is immutable, and is empty if it is not; `until` is when it stops being true.
-    `observations` can be forgotten alone.
+    `lock` says why it is immutable, and is empty if it is not; `until` is when it stops being true. `beside` are its
+    parts that the text does not hold, and `observations` can be forgotten alone.
     """
 
     id: str
@@ -151,6 +160,7 @@ class Shown(Struct):
     until: str
     observations: list[str]
     links: list[Linked]
+    beside: dict[str, Any]
 
 
 class Changed(Struct):
@@ -353,9 +363,10 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
     if state is None:
         raise no_memory(place)
     document, curation, version = state
+    text = curation.text or document.text
     return Shown(
         place.id,
-        curation.text or document.text,
+        text,
         version,
         document.scope,
         *document[2:],
@@ -365,6 +376,7 @@ def _shown(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place) -> Shown:
         until=curation.until,
         observations=[*curation.observations],
         links=links_of(tx, visit, curation),
+        beside=parts_beside(tx, place, text),
     )
 
 

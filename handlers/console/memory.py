@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote_plus
 
 from msgspec import Struct
@@ -11,9 +11,10 @@ from msgspec import Struct
 from handlers.console.reading import SHOWN_CHARS, Place, Site, allowed_dialects, place_of, read
 from handlers.console.records import Call, DiffLine, Event, calls_of, compare, events, with_texts
 from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
+from kernel.calls.dialect import beside_of
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
-from kernel.core.text import did_you_mean
+from kernel.core.text import did_you_mean, json_text
 from kernel.memories.as_of import is_unrecorded
 from kernel.memories.curation import Curation, Neighbour, ToolCall
 from kernel.store import history
@@ -67,7 +68,8 @@ class Memory(Struct):
     cannot be edited. `uri` is its resource of MCP, and `then` the text
     as it was at the time `at`: None if it was not there, or no time is asked for, empty if the text was removed.
     Only if `at_known` does the history hold whole texts. `problem` says why the requested time is none, and
-    `compared` how two requested versions differ: empty if they are equal, or too long for that.
+    `compared` how two requested versions differ: empty if they are equal, or too long for that. `beside` are the parts
+    that the text does not hold.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Memory(Struct):
     at: str
     at_known: bool
     then: str | None
+    beside: dict[str, Any]
     problem: str = ""
     compared: list[DiffLine] | None = None
 
@@ -111,6 +114,8 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         raise no_memory(place)
     document, curation, version = state or State(Document(dialect=place.dialect), Curation(""), "")
     text = curation.text or document.text
+    parts = parts_beside(tx, place, text) if state else {}
+    are_short = len(json_text(parts)) <= chars
     try:
         at, problem = visit.moment("at"), ""
     except Fault as fault:
@@ -123,7 +128,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         state is not None,
         document.scope,
         text[:chars],
-        len(text) <= chars,
+        len(text) <= chars and are_short,
         *document[2:],
         version=version,
         editable=curation.text if editable else None,
@@ -138,6 +143,7 @@ def _memory(tx: Tx, dispatch: Dispatch, visit: Visit, place: Place, chars: int) 
         at=at,
         at_known=at_known,
         then=then[:chars] if then else then,
+        beside=parts if are_short else {},
         problem=problem,
         compared=_compared(past, visit.number("from", -1), visit.number("to", -1)),
     )
@@ -165,6 +171,11 @@ def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
     document = link.space and visit.caller.grant.allows_dialect(place.dialect) and find_document(tx, place, _NAME_CHARS)
     name = document.text.partition("\n")[0] if document else link.key
     return Linked(link.relation, link.outgoing, place.id if document else "", name or link.key)
+
+
+def parts_beside(tx: Tx, place: Place, text: str) -> dict[str, Any]:
+    """Return the parts of a memory that neither its id nor this text of it holds."""
+    return beside_of(tx, {place: f"{place.key}\n{text}"}).get(place, {})
 
 
 def find_document(tx: Tx, place: Place, chars: int) -> Document | None:

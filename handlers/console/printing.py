@@ -13,7 +13,7 @@ from handlers.console.commands import Changed, Hit, Kept, Result, Shown, Stats, 
 from handlers.console.erasing import Erasable
 from handlers.console.records import Event, rule_words
 from handlers.console.search import ANSWERS
-from kernel.core.text import count_of_memories, one_line, one_word, visible
+from kernel.core.text import count_of_memories, one_line, one_word, visible, yaml_block
 from kernel.core.times import stored_time
 from kernel.operations.erase import Receipt
 from kernel.search.fusion import Verdict
@@ -111,6 +111,8 @@ class _Lines:
             yield self._paint(_DIM, f"  {_line(link.relation)} {'->' if link.outgoing else '<-'} {end}")
         yield ""
         yield from _lines(row.text)
+        if row.beside:
+            yield from ("", *_lines(yaml_block(row.beside).rstrip("\n")))
 
     def _event(self, row: Event) -> Iterator[str]:
         why = f"  {_line(row.reason)}" if row.reason else ""

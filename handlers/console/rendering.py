@@ -23,7 +23,7 @@ from handlers.console.overview import Day, DayOfDialects
 from handlers.console.records import plain, preview, rule_words, without_key
 from handlers.console.search import WEIGHTS, Signal
 from kernel.core.lazy_regex import regex
-from kernel.core.text import one_line, visible
+from kernel.core.text import one_line, visible, yaml_block
 from kernel.core.times import stored_time
 from kernel.search.query import STOP_WORDS
 
@@ -341,6 +341,7 @@ class Renderer:
             "title": title,
             "moment": moment,
             "named": named,
+            "yaml": yaml_block,
             "memory": memory_of,
             "page": page_of,
             "stamp": stamp,

@@ -10,9 +10,19 @@ from handlers.scopes import entry_kinds, entry_requests, errors
 from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, JSON_COLUMNS, KINDS, KNOWLEDGE, Kind, index_text
 from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import check_scope, required_scope_id, scope_key
-from handlers.scopes.results import EntryRow, Standing, Version, VersionRow, dumps, entry_and_version, to_versions
+from handlers.scopes.results import (
+    EntryRow,
+    Standing,
+    Version,
+    VersionRow,
+    dumps,
+    entry_and_version,
+    loads,
+    to_versions,
+)
 from kernel.calls.dialect import Concept, IndexSource, Keys
 from kernel.core.errors import Fault
+from kernel.core.text import words_of_json
 from kernel.core.times import stored_time
 from kernel.search import index
 from kernel.store import history
@@ -156,7 +166,8 @@ def record(
     texts = {"before": entry_text(*before) if before else None, "after": text if row.is_active else None}
     history.append(tx, kind.space, entry_id, operation, **texts, reason=reason, at=at, by=by)
     if row.is_active:
-        index.put(tx, kind.space, entry_id, text, scope=scope_key(row.scope_type, row.scope_id), origin=origin)
+        source = _source(*after)
+        index.put(tx, kind.space, entry_id, text, scope=source.scope, words=source.words, origin=origin)
     elif before is not None and before[0].is_active:
         index.drop(tx, kind.space, entry_id)
     return after
@@ -230,13 +241,19 @@ def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
 
 
 def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> IndexSource:
-    kind, text, values = KINDS[row.kind], entry_text(row, current), current._asdict()
-    data = [f"{field}: {values[field]}" for field in kind.version_fields if field in JSON_COLUMNS and values[field]]
-    columns = {name: values[name] for name in ("confidence", "valid_until")}
+    kind, values = KINDS[row.kind], current._asdict()
+    first, *others = kind.indexed_fields
+    columns = {name: loads(value) if name in JSON_COLUMNS else value for name, value in values.items()}
     columns |= {"category": row.category, "priority": row.priority}
-    fields = {name: value for name, value in columns.items() if value != _DEFAULTS.get(name)}
-    concept = Concept(row.name, "", text[len(row.name) + 1 :], tags, data, fields)
-    return IndexSource(kind.space, row.id, scope_key(row.scope_type, row.scope_id), text, concept=concept)
+    names = (*(name for name in kind.version_fields if name not in kind.indexed_fields), "category", "priority")
+    fields = {name: value for name in names if (value := columns[name]) != _DEFAULTS.get(name)}
+    texts = {name: text for name in others if (text := values[name])}
+    concept = Concept(row.name, body=values[first] or "", tags=tags, fields=fields, texts=texts)
+    scope = scope_key(row.scope_type, row.scope_id)
+    words = "\n".join(
+        words_of_json(values[name]) for name in kind.version_fields if name in JSON_COLUMNS and values[name]
+    )
+    return IndexSource(kind.space, row.id, scope, entry_text(row, current), words, concept)
 
 
 def past_sources(tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:

@@ -1,13 +1,13 @@
 """Argument types that several tools of `scopes` share, their bounds, and the checks that types cannot express."""
 
 import unicodedata
-from collections.abc import Iterable
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from kernel.core.lazy_regex import regex
+from kernel.core.text import nested_deeper
 from kernel.core.times import end_of_day, utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
@@ -63,21 +63,6 @@ def _validate_part(path: str, part: Struct) -> None:
         texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         if any("\0" in text for text in texts):
             raise errors.invalid(f"{path}.{wire}", "must not hold NUL characters")
-
-
-def nested_deeper(value: Any, levels: int) -> bool:
-    level = [value]
-    for _ in range(levels):
-        level = [part for child in level for part in _children(child) if isinstance(part, dict | list)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value).values()
-    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def timestamp(field: str, text: str | None) -> str | None:

@@ -11,13 +11,14 @@ from msgspec import Struct
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE, JSON_COLUMNS, KINDS, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import MAX_DEPTH, name_key, nested_deeper, normal_name
+from handlers.scopes.field_types import MAX_DEPTH, name_key, normal_name
 from handlers.scopes.import_merge import add_tag
 from handlers.scopes.inheritance import GLOBAL, scope_exists, scope_key
 from handlers.scopes.locks import Lock, accepts, normal_path
 from handlers.scopes.results import Conflict, EntryTag, Organization, Project, Relation, Session, Tag, VersionRow, dumps
 from handlers.scopes.tags import id_by_name
 from kernel.core.errors import Fault
+from kernel.core.text import nested_deeper
 from kernel.core.times import utc_time
 from kernel.engines.foreign_file import ExternalDatabase, open_external, text_of
 from kernel.memories.import_records import Imported, Source

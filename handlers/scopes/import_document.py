@@ -8,8 +8,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import Id, Label, Name, Text, nested_deeper, normal_name
+from handlers.scopes.field_types import Id, Label, Name, Text, normal_name
 from kernel.calls.arguments import error_place, json_terms
+from kernel.core.text import nested_deeper
 from kernel.core.times import end_of_day, utc_time
 
 # Levels of objects and lists; an entry adds some to the fields of its versions.

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from kernel.calls.settings import Setting
 from kernel.calls.tools import ArgumentError, Precheck, Prompt, Reply, Resources, Result, Skill, Tool
 from kernel.core.errors import Fault
+from kernel.core.text import nested_deeper, stored_object
 from kernel.memories.briefing import Brief, KeepHandoff
 from kernel.memories.curation import Curation, ToolCall
 from kernel.memories.import_records import Export, FindAbsent, Import, Take
 from kernel.store.history import Past
 from kernel.store.transaction import Tx
 
+_MOST_LEVELS = 32  # of objects and lists, as in other dialects; each is indented further
 Keys = Sequence[tuple[str, str]]  # (space, key) of memories
 
 
@@ -31,7 +33,8 @@ class RestMethod(NamedTuple):
 
 
 class Concept(NamedTuple):
-    """A memory as a page of its own: its title and summary, if it has them, and its text without these.
+    """A memory as a page of its own: its title and summary, if it has them, its text without these, and further texts
+    by name, which follow it.
 
     `points` are short texts beside it that `IndexSource.text` does not hold, and `fields` its other columns by name.
     """
@@ -42,6 +45,23 @@ class Concept(NamedTuple):
     tags: Sequence[str] = ()
     points: Sequence[str] = ()
     fields: Mapping[str, object] = MappingProxyType({})
+    texts: Mapping[str, str] = MappingProxyType({})
+
+    def columns(self) -> dict[str, Any]:
+        """Return the other columns that hold something; metadata of too many levels stay JSON text."""
+        text = str(self.fields.get("metadata") or "")
+        metadata = stored_object(text)
+        return filled({**self.fields, "metadata": text if nested_deeper(metadata, _MOST_LEVELS) else metadata})
+
+    def beside(self, text: str) -> dict[str, Any]:
+        """Return by their names all parts of the memory but its body that a text of it does not hold."""
+        texts = {"title": self.title, "summary": self.summary, **self.texts}
+        missing = {name: part for name, part in texts.items() if part not in text}
+        return {**missing, **filled({"tags": [*self.tags], "key_points": [*self.points]}), **self.columns()}
+
+
+def filled(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 class IndexSource(NamedTuple):
@@ -58,6 +78,17 @@ class IndexSource(NamedTuple):
     text: str
     words: str = ""
     concept: Concept = Concept()
+
+
+def beside_of(tx: Tx, texts: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return by (space, key) the parts of memories that these texts of them do not hold."""
+    beside: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, sources_of in tx.context.sources_of.items():
+        keys = [place for place in texts if place[0].partition(":")[0] == name]
+        for source in sources_of(tx, keys) if keys else ():
+            if (place := (source.space, source.key)) in texts:
+                beside[place] = source.concept.beside(texts[place])
+    return beside
 
 
 class Restored(NamedTuple):

@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -54,6 +55,7 @@ _PIECE_BYTES = 65536  # of JSON text that is split at its quotes at once
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _LARGE_JSON = 16_384
 
+_JSON_ESCAPE = regex(r"\\(?:u[0-9a-fA-F]{4}|.)")
 _BRACKETS = regex(r"[,\[\]{}:?]")
 
 # Changes within a name of ASCII, such as getUserById and utf8, at a capital, a digit or an underscore. These are rare
@@ -353,6 +355,30 @@ def stored_object(text: str | None) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def nested_deeper(value: Any, levels: int) -> bool:
+    level = [value]
+    for _ in range(levels):
+        level = [part for child in level for part in _children(child) if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def words_of_json(text: str) -> str:
+    """Return JSON text without escapes, of which a tokenizer takes some for letters."""
+    if "\\" not in text:
+        return text
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        text = json_text(msgspec.json.decode(text))
+    return _JSON_ESCAPE.sub(" ", text)
 
 
 def harmless(text: str) -> str:

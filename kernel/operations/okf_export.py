@@ -16,8 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from kernel.calls.dialect import Concept, Dialect
-from kernel.core.text import harmless, json_text, one_line, stored_object, yaml_block
+from kernel.calls.dialect import Concept, Dialect, filled
+from kernel.core.text import harmless, json_text, one_line, yaml_block
 from kernel.memories.curation import MOST_LINKS, Neighbour
 from kernel.operations.index_check import slices, sources_of
 from kernel.search.documents import Document
@@ -103,8 +103,8 @@ def _pages(tx: Tx, dialects: Sequence[Dialect]) -> Iterator[tuple[Document, Conc
         concepts: dict[tuple[str, str], Concept] = {}
         for source in sources_of(tx, dialects, [*dict.fromkeys([*keys, *sorted(ends)])]):
             concept = source.concept
-            full = concept if concept.body or concept.summary else concept._replace(body=source.text)
-            concepts[source.space, source.key] = full
+            body = "\n".join(part for part in (concept.body, *concept.texts.values()) if part)
+            concepts[source.space, source.key] = concept._replace(body=body or ("" if concept.summary else source.text))
         for memory, key in zip(memories, keys, strict=True):
             concept = concepts.get(key) or Concept(body=memory.text)
             told = [f"{link.relation} [[{_name(link, concepts)}]]" for link in links[key] if link.outgoing]
@@ -153,8 +153,7 @@ def _written(folder: Path, memory: Document, concept: Concept, version: str) -> 
 def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
     """Return the front matter besides title and origin, and the body, with the parts too long for the front matter."""
     summary, points, body = concept.summary, [*concept.points], concept.body
-    columns = concept.fields
-    fields = _filled({**columns, "metadata": stored_object(str(columns.get("metadata") or ""))})
+    fields = concept.columns()
     if len(json_text(fields)) > _MOST_HEAD:
         points += [f"{name}: {value if isinstance(value, str) else json_text(value)}" for name, value in fields.items()]
         fields = {}
@@ -162,11 +161,7 @@ def _beside(concept: Concept) -> tuple[Mapping[str, Any], str]:
         points, body = [], "\n".join([body, "", *(f"- {point}" for point in points)])
     if len(summary) > _MOST_HEAD:
         summary, body = "", f"{summary}\n\n{body}".strip()
-    return _filled({"description": summary, "tags": [*concept.tags], "key_points": points, **fields}), body
-
-
-def _filled(values: Mapping[str, object]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
+    return filled({"description": summary, "tags": [*concept.tags], "key_points": points, **fields}), body
 
 
 def _write_log(tx: Tx, root: Path) -> None:

@@ -138,6 +138,7 @@ def _configured(store_context: StoreContext, config: Config, dialects: tuple[Dia
         dialects=tuple(dialect.name for dialect in dialects),
         tagged={dialect.name: dialect.memories.tagged for dialect in dialects if dialect.memories.tagged},
         expired={dialect.name: dialect.memories.expired for dialect in dialects if dialect.memories.expired},
+        sources_of={dialect.name: dialect.memories.sources_of for dialect in dialects if dialect.memories.sources_of},
         past={dialect.name: dialect.memories.past for dialect in dialects if dialect.memories.past},
         briefs={dialect.name: dialect.memories.brief for dialect in dialects if dialect.memories.brief},
         keep_handoff=next(

@@ -37,11 +37,11 @@ class StoreContext(NamedTuple):
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is the treatment of texts that
     match a rule of `kernel.security.rules.injection`, `fts5_functions` are registered on every connection, `dialects`
     are the names of those that are served, `tagged` finds the memories with any of some tags, by dialect: (space, key)
-    pairs, `expired` those of some memories that are past their validity, and `past` is how to read the history, by
-    dialect (see `kernel/store/history.py`). `connect` opens a connection to another database than the file; None for
-    SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for the hooks of clients (see
-    `kernel/memories/briefing.py`). `copies` finds the copies of the file that backups of this machine have made.
-    `derived` are functions of a text whose results the index holds, see `Tx.derived`.
+    pairs, `expired` those of some memories that are past their validity, `sources_of` what the index must hold of some
+    memories, and `past` is how to read the history, by dialect (see `kernel/store/history.py`). `connect` opens a
+    connection to another database than the file; None for SQLite. `briefs`, `keep_handoff` and `hook_sessions` are for
+    the hooks of clients (see `kernel/memories/briefing.py`). `copies` finds the copies of the file that backups of this
+    machine have made. `derived` are functions of a text whose results the index holds, see `Tx.derived`.
     """
 
     statements: Mapping[str, str]
@@ -55,6 +55,7 @@ class StoreContext(NamedTuple):
     dialects: tuple[str, ...] = ()
     tagged: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
     expired: Mapping[str, Callable[..., list[tuple[str, str]]]] = _NONE
+    sources_of: Mapping[str, Callable[..., Iterator[Any]]] = _NONE
     past: Mapping[str, Any] = _NONE
     connect: "Callable[..., Any] | None" = None
     briefs: "Mapping[str, Brief]" = _NONE

@@ -117,7 +117,9 @@ FROM (
             d.id <= :last
             AND d.place IN (
                 SELECT k.id FROM doc_place AS k
-                WHERE (substr(k.space, 1, 6) = 'brain:' AND k.scope <> 'memory') OR k.space = 'sessions:entity'
+                WHERE
+                    (substr(k.space, 1, 6) = 'brain:' AND k.scope <> 'memory')
+                    OR k.space IN ('sessions:entity', 'scopes:tools', 'scopes:guidelines')
             )
         ORDER BY d.id DESC
         LIMIT :limit

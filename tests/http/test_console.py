@@ -702,3 +702,21 @@ def test_the_end_of_a_memory_is_set_and_taken_away(server: House) -> None:
         assert change(server, "edit", id_, text="The stork permit is 12", until=typed).status == 303
         assert state(server, id_)["until"] == until
     assert state(server, added(server, "endless", "no end"))["until"] is None
+
+
+def test_a_memory_is_shown_with_all_its_parts(server: House) -> None:
+    rule = {"name": "Tabs", "content": "Use tabs.", "rationale": "Less typing.", "examples": {"good": ["a  <b>"]}}
+    answer = server.tool("memory_guideline", {"action": "add", "scopeType": "global", **rule})
+    id_ = f"scopes:guidelines/{json.loads(answer.body)['guideline']['id']}"
+    (shown,) = re.findall(r'aria-label="Parts beside the text">(.*?)</pre>', page(server, f"/ui/memory?id={id_}"), re.S)
+    assert unescape(shown) == "title: Tabs\nrationale: Less typing.\nexamples:\n  good:\n    - a  <b>\n"
+    assert state(server, id_)["beside"] == {"title": "Tabs", "rationale": "Less typing.", "examples": rule["examples"]}
+
+
+def test_long_parts_of_a_memory_are_on_the_page_of_all_of_it(server: House) -> None:
+    points = ["Water the garden. " * 500, "Feed the cat. " * 600, "Rest. " * 600]
+    note = server.tool("save_note", {"db": "core", "title": "Home", "content": "Chores.", "key_points": points})
+    id_ = f"brain:core/{json.loads(note.body)['id']}"
+    assert "key_points" not in state(server, id_)["beside"]
+    assert "Show all of it" in page(server, f"/ui/memory?id={id_}")
+    assert model(server, "/memory", id=id_, all=1)["beside"]["key_points"] == points

@@ -1,7 +1,8 @@
-"""Every text that `quipu show` shows is found by its words, read whole by recall, and part of each export.
+"""Every text of a memory is shown by `quipu show` and the console, found by its words, read whole by recall, and part
+of each export.
 
-The shown texts are made by the tools that write, called with the arguments that their schemas describe. So a new kind
-of memory is among them as soon as a tool makes it.
+The texts are made by the tools that write, called with the arguments that their schemas describe. So a new kind of
+memory is among them as soon as a tool makes it, and a new text of a kind as soon as a tool takes it.
 """
 
 import asyncio
@@ -11,13 +12,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
 import yaml
 
 from handlers.console import commands
+from handlers.console.memory import load
 from handlers.console.requests import Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import Config
@@ -25,7 +27,7 @@ from kernel.search import index
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import app
 from kernel.server.app import Kernel
-from tests.conftest import Call
+from tests.conftest import Call, everything
 from tests.imports.harness import Shell
 
 # Parameters that are no text of their own; a parameter of another name that takes text gets words of its own.
@@ -39,6 +41,23 @@ VALUES: dict[str, Any] = {
     "memoryType": "context",
     "project": "web",
 }
+# Places, tags and settings that tools keep, who wrote an entry, and relations, which are links of memories.
+OF_NO_MEMORY = {
+    f"{request} {name}"
+    for requests, names in (
+        ("CreateOrg", "name metadata"),
+        ("CreateProject", "name description rootPath metadata"),
+        ("StartSession", "name purpose metadata"),
+        ("CreateTag", "name category description"),
+        ("AddTool AddGuideline AddKnowledge", "createdBy"),
+        ("SetConfig", "key value description"),
+        ("CreateRelations", "from to relationType"),
+        ("AddRelation", "relation_type"),
+    )
+    for request in requests.split()
+    for name in names.split()
+}
+LABELS = {"category", "subcategory", "subtype", "kind", "metadata"}  # which no contract searches by words
 ERASING = {"clear_memory", "maintenance", "memory_init", "archive_memory_store", "delete_memory_store"}
 OF_ANOTHER = re.compile(
     r".*(_id|Id|_ids|Ids|_until|Until|_from|_at|At|Version|sha256|since)|id|view|filePath|asOf|valid\w+"
@@ -47,6 +66,7 @@ FILLER = "It is a plain day in the garden, and the neighbour cooks soup for supp
 LONG = 20_000  # characters before the words that are looked for, where that many are taken
 NAMES = {"name", "title", "url", "entityType", "relationType", "from", "to", "tag"}  # which are short in any dialect
 LETTERS = "bdfgklmnprstvz"
+OWNERS = {dialect.name for dialect in app.DIALECTS}
 
 
 @dataclass
@@ -55,18 +75,20 @@ class Words:
 
     filler: str = ""
     folder: str = ""
-    made: set[str] = field(default_factory=set)
+    request: str = ""
+    made: dict[str, str] = field(default_factory=dict)  # the request and the parameter of each
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def text(self, room: int = 0) -> str:
-        two = [self._word(), self._word()]
+    def text(self, name: str, room: int = 0) -> str:
+        two = [self._word(name), self._word(name)]
         return f"{self.filler if room > 2 * LONG else ''}{' '.join(two)}"
 
-    def _word(self) -> str:
-        number, size = next(self._numbers), len(LETTERS)
-        digits = [number % size, number // size % size, number // size**2, (7 * number + 3) % size]
+    def _word(self, name: str) -> str:
+        size = len(LETTERS)
+        number = next(self._numbers) * 10_007 % size**4  # so that no word is taken for a misspelt other
+        digits = [number // size**place % size for place in range(4)]
         word = "".join(LETTERS[digit] + vowel for digit, vowel in zip(digits, "aoiu", strict=True)) + "x"
-        self.made.add(word)
+        self.made[word] = f"{self.request} {name}"
         return word
 
 
@@ -80,6 +102,7 @@ def calls(dispatch: Dispatch, words: Words) -> Iterator[tuple[str, dict[str, Any
                 schema = msgspec.json.schema(arm)
                 kinds = schema.get("$defs", {})
                 words.folder = "" if dialect.name == "paths" else "/memories/"
+                words.request = arm.__name__
                 yield tool.name, argument("", schema, kinds, words)
 
 
@@ -93,7 +116,9 @@ def argument(name: str, schema: dict[str, Any], kinds: dict[str, Any], words: Wo
         case "array":
             return [argument(name.rstrip("s"), schema.get("items", {"type": "string"}), kinds, words)]
         case "object":
-            needed, known = schema.get("required", []), schema.get("properties", {}).items()
+            if "properties" not in schema:
+                return {words.text(name): [words.text(name)]}
+            needed, known = schema.get("required", []), schema["properties"].items()
             given = [(key, value) for key, value in known if key in (*needed, *VALUES) or takes_text(key, value)]
             return {key: argument(key, value, kinds, words) for key, value in given}
         case "integer" | "number":
@@ -107,18 +132,18 @@ def argument(name: str, schema: dict[str, Any], kinds: dict[str, Any], words: Wo
 def text_argument(name: str, room: int, words: Words) -> str:
     """A text with words of its own, as JSON or a path where the parameter takes those."""
     if name == "path":
-        return f"{words.folder}{words.text().replace(' ', '-')}.md"
+        return f"{words.folder}{words.text(name).replace(' ', '-')}.md"
     if name == "observations_json":
-        return json.dumps([words.text(room)])
+        return json.dumps([words.text(name, room)])
     if name.endswith("_json"):
-        return json.dumps({words.text(): words.text()})
-    return words.text(0 if name in NAMES else room)
+        return json.dumps({words.text(name): words.text(name)})
+    return words.text(name, 0 if name in NAMES else room)
 
 
 def takes_text(name: str, schema: dict[str, Any]) -> bool:
     """Whether an argument that may be left out is a text, or several."""
     kinds = {one.get("type", "") for one in schema.get("anyOf", [schema])}
-    return not OF_ANOTHER.fullmatch(name) and "enum" not in schema and bool(kinds & {"string", "array"})
+    return not OF_ANOTHER.fullmatch(name) and "enum" not in schema and bool(kinds & {"string", "array", "object"})
 
 
 @pytest.fixture(params=["short", "long"])
@@ -156,17 +181,38 @@ class Made:
     shell: Shell
 
     def shown(self, memory: tuple[str, str, str], run: Callable[[Any], Any]) -> list[str]:
-        """The text that `quipu show` prints, and the lists of texts beside it."""
+        """The texts that `quipu show` prints; the page of the console has the same."""
         space, _, key = memory
-        visit = Visit(ANONYMOUS_CALLER, {})
+        visit = Visit(ANONYMOUS_CALLER, {"id": f"{space}/{key}", "all": "1"})
         shown = run(commands.show(self.kernel.dispatch, visit, commands.One(f"{space}/{key}")))
-        lists = [value for value in msgspec.structs.asdict(shown).values() if isinstance(value, list)]
-        return [shown.text, *(text for texts in lists for text in texts if isinstance(text, str))]
+        page = run(load(cast("Any", None), self.kernel.dispatch, visit))
+        assert (page.text, page.beside) == (shown.text, shown.beside)
+        return [shown.text, *shown.observations, *leaves([*shown.beside.values()])]
+
+    def kept(self) -> set[str]:
+        """The parameters of which a row of a dialect holds the text."""
+        rows = "\n".join(
+            f"{rows}" for name, rows in everything(self.kernel).items() if name.partition("_")[0] in OWNERS
+        )
+        return {parameter for word, parameter in self.words.made.items() if word in rows.lower()}
 
     def recall(self, **arguments: Any) -> dict[str, dict[str, Any]]:
         """The memories of an answer by their ids."""
         body = self.call("recall", max_tokens=100_000, **arguments).body
         return {one["id"]: one for one in json.loads(body)["memories"]}
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """The texts of a JSON value."""
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from (text for part in value for text in leaves(part))
+        case dict():
+            yield from (text for pair in value.items() for part in pair for text in leaves(part))
+        case _:
+            pass
 
 
 def documents(kernel: Kernel) -> set[tuple[str, str, str]]:
@@ -188,7 +234,7 @@ def test_every_text_that_is_shown_is_found_and_read_and_exported(made: Made, run
     for (space, scope, key), texts in shown.items():
         words = words_of(made, "\n".join(texts))
         head, body = pages[f"{space}/{key}"]
-        page = f"{head['title']}\n{head.get('description', '')}\n{body}".lower()
+        page = f"{json.dumps(head, default=str)}\n{body}".lower()
         if any(word not in page for word in words):
             missing.add(f"{space} {scope}: not all of it in the bundle")
         if any(word not in lines for word in words):
@@ -196,15 +242,27 @@ def test_every_text_that_is_shown_is_found_and_read_and_exported(made: Made, run
     assert missing == set()
 
 
+def test_every_text_that_a_tool_keeps_is_shown_with_a_memory(made: Made, runner: asyncio.Runner) -> None:
+    """A text that is of no memory is named above: a new parameter is either shown or named."""
+    shown = {
+        made.words.made[word]
+        for memory in made.memories
+        for word in words_of(made, "\n".join([*memory, *made.shown(memory, runner.run)]))
+    }
+    assert made.kept() - shown == OF_NO_MEMORY
+
+
 def missing_from_recall(made: Made, memory: tuple[str, str, str], texts: list[str]) -> Iterator[str]:
     """Return the shown texts that are not found by their words, singly and in pairs, or not read by its id."""
     space, scope, key = memory
     id_, words = f"{space}/{key}", words_of(made, "\n".join(texts))
     assert words, f"{id_}: no text of its own"
-    whole = made.recall(ids=[id_]).get(id_, {}).get("text", "")
+    read = made.recall(ids=[id_]).get(id_, {})
+    whole = "\n".join([read.get("text", ""), *leaves([*read.get("beside", {}).values()])])
     if any(text not in whole for text in texts):
         yield f"{space} {scope}: not all of it read by its id"
-    if any(id_ not in made.recall(query=query) for query in (*words, " ".join(words[:2]))):
+    told = [word for word in words if made.words.made[word].partition(" ")[2] not in LABELS]
+    if any(id_ not in made.recall(query=query) for query in (*told, " ".join(told[:2]))):
         yield f"{space} {scope}: not found by each of its words"
 
 
@@ -234,6 +292,21 @@ def pages_of(bundle: Path) -> list[Path]:
 def parsed(page: Path) -> tuple[dict[str, Any], str]:
     _, head, body = page.read_text(encoding="utf-8").split("---\n", 2)
     return yaml.safe_load(head), body
+
+
+def test_metadata_of_many_levels_are_shown_and_exported_as_json(
+    shell: Shell, caller: Callable[[Dispatch], Call], runner: asyncio.Runner
+) -> None:
+    deep: Any = "zebra"
+    for _ in range(900):
+        deep = {"a": deep}
+    kernel = app.open_kernel(shell.config)
+    reply = caller(kernel.dispatch)("save_memory", db="core", content="Tea.", category="fact", metadata=deep)
+    memory = commands.One(f"brain:core/{json.loads(reply.body)['id']}")
+    shown = runner.run(commands.show(kernel.dispatch, Visit(ANONYMOUS_CALLER, {}), memory))
+    kernel.store.close()
+    ((head, _),) = map(parsed, pages_of(shell.export("okf")))
+    assert json.loads(shown.beside["metadata"]) == json.loads(head["metadata"]) == deep
 
 
 DEPLOY = (

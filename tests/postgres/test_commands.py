@@ -100,16 +100,30 @@ def test_what_works_on_files_is_refused_by_name(
     assert not (tmp_path / "data" / "quipu.db").exists()
 
 
-def test_what_an_earlier_release_indexed_is_renewed(filled: Path, address: str) -> None:
-    migration = (ROOT / "postgres/schema/0005_intake_and_index_words.sql").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("migrations", "name"),
+    [
+        (["0005_intake_and_index_words"], "index_outdated_to"),
+        (["0017_example_words", "0017_example_words"], "index_texts_outdated_to"),
+    ],
+)
+def test_what_an_earlier_release_indexed_is_renewed(
+    filled: Path, address: str, migrations: list[str], name: str
+) -> None:
+    (filled.parent / "web").mkdir()
+    (filled.parent / "web" / "AGENTS.md").write_text("Use tabs.")
+    assert main(["import", "rules", str(filled.parent / "web")]) == 0
+    waiting = "SELECT value FROM quipu_data.setting WHERE name = %s"
     with stores.connect(address) as db:
-        db.execute(migration.partition(";")[0])
-        before = db.execute("SELECT value FROM quipu_data.setting WHERE name = 'index_outdated_to'").fetchall()
+        for migration in migrations:
+            text = (ROOT / f"postgres/schema/{migration}.sql").read_text(encoding="utf-8")
+            db.execute(text.partition(";")[0])
+        before = db.execute(waiting, [name]).fetchall()
 
     assert main(["reindex"]) == 0
 
     with stores.connect(address) as db:
-        after = db.execute("SELECT value FROM quipu_data.setting WHERE name = 'index_outdated_to'").fetchall()
+        after = db.execute(waiting, [name]).fetchall()
     assert (len(before), after) == (1, [])
     assert main(["check"]) == 0
 

@@ -230,6 +230,31 @@ def test_added_memory_of_every_dialect_is_shown_listed_and_undone(quipu: Quipu, 
     assert quipu("show", added["id"])[0] == 1
 
 
+def test_show_prints_all_parts_of_a_memory(quipu: Quipu, call: Call) -> None:
+    note = {"title": "Deploy", "content": "Run kamal.", "summary": "In short", "key_points": ["one, two", "Rest."]}
+    key = json.loads(call("save_note", db="core", **note, tags=["ops", "web"], category="work").body)["id"]
+    examples = {"good": ["a\nb"], "bad": []}
+    rule = {"name": "Tabs", "content": "Use tabs.", "rationale": "Less typing.\nFewer bytes.", "examples": examples}
+    added = json.loads(call("memory_guideline", action="add", scopeType="global", **rule, priority=90).body)
+    rule_id = f"scopes:guidelines/{added['guideline']['id']}"
+    assert quipu("show", f"brain:core/{key}")[1].split("\n\n")[1:] == [
+        "Run kamal.",
+        "title: Deploy\nsummary: In short\ntags:\n  - ops\n  - web\nkey_points:\n  - one, two\n  - Rest.\n"
+        "note_type: note\ncategory: work\n",
+    ]
+    assert quipu("show", rule_id)[1].split("\n\n")[1:] == [
+        "Use tabs.",
+        "title: Tabs\nrationale: |-\n  Less typing.\n  Fewer bytes.\n"
+        "examples:\n  good:\n    - |-\n      a\n      b\n  bad: []\npriority: 90\n",
+    ]
+    assert json.loads(quipu("show", rule_id, "--json")[1])["beside"] == {
+        "title": "Tabs",
+        "rationale": "Less typing.\nFewer bytes.",
+        "examples": examples,
+        "priority": 90,
+    }
+
+
 @pytest.mark.parametrize("dialect", ["paths", "scopes", "brain", "notes", "files"])
 def test_edited_memory_has_the_text_and_its_history_the_difference(quipu: Quipu, dialect: str) -> None:
     id_ = json.loads(quipu("add", "Buy apples.\nBuy pears.", "--dialect", dialect, "--json")[1])["id"]

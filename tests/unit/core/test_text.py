@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.core.text import one_line, one_word, visible, yaml_block, yaml_flow
+from kernel.core.text import one_line, one_word, visible, words_of_json, yaml_block, yaml_flow
 
 AWKWARD = (
     "",
@@ -307,3 +307,16 @@ def test_plain_words_of_a_list_are_not_quoted() -> None:
 )
 def test_no_text_passes_for_more_than_one_word(text: str, word: str) -> None:
     assert one_word(text) == word
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a":["b c"]}', '{"a":["b c"]}'),
+        (r'{"a":"one\ntwo\t\"three\" \\four"}', '{"a":"one two  three   four"}'),
+        (r'["\u00e9t\u00e9\u0007"]', '["été "]'),
+        (r'["\ud800", "one\ntwo', '[" ", "one two'),
+    ],
+)
+def test_words_of_json_have_no_escapes(text: str, words: str) -> None:
+    assert words_of_json(text) == words

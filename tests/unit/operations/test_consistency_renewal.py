@@ -29,7 +29,7 @@ TEXTS = {
 }
 SPELLED = {"georgian"}
 OLD = "2020-01-02T03:04:05.678Z"
-MIGRATION = "0024_index_texts.sql"
+MIGRATIONS = ("0024_index_texts.sql", "0033_example_words.sql")
 INDEX = "SELECT key, grams, scale > 0 FROM doc JOIN doc_vector AS v ON v.doc = doc.id ORDER BY key"
 
 
@@ -138,12 +138,15 @@ def test_a_new_store_has_nothing_to_renew(migrated: Path, tmp_path: Path) -> Non
 
 
 OF_BRAIN = {"title": "deploy guide", "summary": "How we deploy", "content": "Watch the zebra dashboard."}
+GUIDELINE = {"name": "zoo", "content": "Name an animal.", "examples": {"good": ["okapi"]}}
 SHORT = "deploy guide. How we deploy"
 
 
 @pytest.fixture
 def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config:
-    """A closed file of the release before, whose index holds title and summary of a note; other memories are as now."""
+    """A closed file of earlier releases, whose index holds title and summary of a note, and no examples of a guideline;
+    other memories are as now.
+    """
     config = Config(data=shutil.copytree(migrated, tmp_path / "data"), environment={"CODE_MEMORY_ENABLE_GRAPH": "1"})
     running = open_kernel(config)
     call = caller(running.dispatch)
@@ -151,17 +154,19 @@ def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config
     call("add_memory", path="car", content="The car is red.")
     observations = json.dumps([f"{'Ada rows. ' * 500}quagga"])
     call("upsert_entity", name="Ada", observations_json=observations)
+    call("memory_guideline", action="add", scopeType="global", **GUIDELINE)
     running.store.write_sync(shorten)
     running.store.close()
     db = apsw.Connection(str(config.file))
-    migration = (Path(app.statements.ROOT) / "schema" / MIGRATION).read_text(encoding="utf-8").partition("CREATE")[0]
-    db.execute(migration)
+    for migration in MIGRATIONS:
+        file = Path(app.statements.ROOT) / "schema" / migration
+        db.execute(file.read_text(encoding="utf-8").partition("CREATE")[0])
     db.close()
     return config
 
 
 def shorten(tx: Tx) -> None:
-    for doc in index.documents(tx, [1, 3]).values():
+    for doc in index.documents(tx, [1, 3, 4]).values():
         origin = index.Origin((doc.dialect, doc.tool, doc.actor), OLD, OLD)
         short = SHORT if doc.space == "brain:core" else doc.text[:4000]
         words = OF_BRAIN["content"] if doc.space == "brain:core" else ""
@@ -183,11 +188,13 @@ def test_texts_of_which_the_index_held_a_part_are_whole_after_a_start_or_a_comma
     assert [(row[0], *row[2:]) for row in held] == [
         (1, "save_note", "tester", OLD, OLD),
         (3, "upsert_entity", "tester", OLD, OLD),
+        (4, "memory_guideline", "tester", OLD, OLD),
     ]
     assert held[0][1] == f"{SHORT}\n\n{OF_BRAIN['content']}"
     assert str(held[1][1]).endswith("quagga")
+    assert db.execute("SELECT grams FROM doc WHERE id = 4").fetchall() == [('{"good":["okapi"]}',)]
     assert db.execute("SELECT count(*) FROM setting WHERE name LIKE 'index_%'").fetchall() == [(0,)]
-    assert db.execute("SELECT count(*) FROM doc_vector").fetchall() == [(3,)]
+    assert db.execute("SELECT count(*) FROM doc_vector").fetchall() == [(4,)]
     db.close()
     assert consistency.check(before.file, app.base_context(MODEL), app.DIALECTS) == []
 

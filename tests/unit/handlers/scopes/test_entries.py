@@ -197,7 +197,7 @@ def test_active_entries_are_found_by_their_current_version(
         {tool},
         {tool},
         {tool},
-        set(),
+        {tool},
         {guideline},
         {guideline},
         {guideline},
