@@ -161,7 +161,9 @@ def newer_first(tx: Tx, question: str, items: Sequence[_Ranked]) -> list[_Ranked
     if sum(map(bool, texts)) <= 1 or all(map(_LABEL.match, filter(None, texts))):
         return sequence
     forms = _content_words(tx, question if question.isascii() else _CJK_RELATIONS.sub(" ", question))
-    subjects = {stem for stem, word in forms.items() if word not in _RELATIONS or _is_name(word, question)}
+    # A word with a capital, as "Go" in "which tabs do Go files have?", is a name, unless it is the first.
+    names = {word.lower() for word in _WORD.findall(question[1:]) if word.istitle()}
+    subjects = {stem for stem, word in forms.items() if word not in _RELATIONS or word in names}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
     # Of other scripts than Latin, whose words have more forms, each text may hold each subject.
@@ -369,12 +371,6 @@ def _statement(tx: Tx, item: RankedDocument, text: str, asked: _Asked) -> _State
         asked=asked,
         value=asked.values.share(text, str.isspace) if asked.values else None,
     )
-
-
-def _is_name(word: str, question: str) -> bool:
-    """Return whether a word of a question is a name for its capital, as "Go" in "which tabs do Go files have?"."""
-    name = word.title()
-    return name != word and name in question[1:]
 
 
 def _content_words(tx: Tx, text: str) -> dict[str, str]:

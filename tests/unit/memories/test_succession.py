@@ -18,6 +18,9 @@ PAIRS = [
     ("Ben is a vegetarian.", "Ben is no longer a vegetarian.", "is Ben a vegetarian?"),
     ("My dentist is Dr. Okafor on Elm Street.", "My dentist is Dr. Lindqvist on Harbour Road.", "who is my dentist?"),
     ("Olga is the product owner.", "Henrik is the product owner.", "who is the product owner?"),
+    # A word of the question that begins a name, as "work" begins "Workday", is no name.
+    ("Anna works from Bonn for Workday.", "Anna moved to Kiel for Workday.", "where does Anna work for Workday?"),
+    ("Seth set the alarm to six.", "Seth has the alarm at seven now.", "when is the alarm of Seth set?"),
     # The newer statement lacks a word of the question, and names all that the older says.
     (
         "The newsletter is sent with Brevo.",
