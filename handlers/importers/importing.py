@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, cast
 from handlers.importers.archives import is_zip
 from handlers.importers.records import (
     EMPTY,
+    MAX_NAME,
+    MAX_TAGS,
     MAX_TEXT,
     Item,
     LeftOut,
@@ -46,7 +48,8 @@ _BATCH_RECORDS = 8  # of one step: a slice is cut between steps, so that a small
 _BATCH_CHARACTERS = 64 << 10
 _LARGE = "larger than a memory may be"
 _ALREADY, _ARCHIVED, _REPEATED = "already there", "archived", "repeated"
-_NO_TAG, _WITH_TAGS = "a tag that is too long or one too many", {"memory", "note"}
+_LONG_TAG, _ODD_TAG = f"a tag of more than {MAX_NAME:,} characters", "a tag with characters that cannot be printed"
+_NO_ROOM, _WITH_TAGS = f"a tag beyond the first {MAX_TAGS}", {"memory", "note"}
 _WITHOUT_TEXT = {"entity", "link", "relation", PARTS, GONE}
 _WITH_ABSENT = {"memory", "memory block", "note", GONE}
 _NOT_HERE, _NO_MORE, _DELETED = "not in this source", "gone at the source", "deleted there"
@@ -227,7 +230,10 @@ def _screened(record: Item) -> Iterator[Item]:
 
 def _other_tags(tags: Sequence[str], kept: Sequence[str], name: str) -> Iterator[LeftOut]:
     fits = set(kept)
-    return (LeftOut(_NO_TAG, f"{tag} of {name}" if name else tag) for tag in tags if tag not in fits)
+    for tag in tags:
+        if tag not in fits:
+            why = _LONG_TAG if len(tag) > MAX_NAME else _NO_ROOM if tag.isprintable() else _ODD_TAG
+            yield LeftOut(why, f"{tag} of {name}" if name else tag)
 
 
 def _public(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from kernel.cli.progress_bar import ProgressBar, working
 from kernel.core.config import Config, user_folder
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
-from kernel.core.text import count_of_memories, did_you_mean, one_line
+from kernel.core.text import count_of_memories, did_you_mean
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import CONSTRAINTS
 from kernel.engines.sqlite.unfinished import temporary_folder
 from kernel.engines.yielding import Politeness
-from kernel.memories.import_records import Ahead, Import, Imported, Remarks, Source
+from kernel.memories.import_records import Ahead, Import, Imported, Remarks, Source, shown
 from kernel.operations import portable_import, undo
 from kernel.server import app
 from kernel.store import audit
@@ -42,7 +42,6 @@ _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes lo
 _LINE_END = "\n"
 _OF_MANY = "holds the data of many programs: name a folder or file in it, of one of these kinds.{}{}"
 _MAX_PLACE = 200  # characters of the name of a database, a project or a session
-_SHOWN_NAME = 120  # characters of the name of a file
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
@@ -158,7 +157,7 @@ def _chosen(kind: str | None, path: Path, home: Path) -> Import:
     The folder of a user, as that of the system, looks like one program by chance, and holds the data of many.
     """
     if path.suffix.lower() in _TABLES:
-        name = one_line(path.name, _SHOWN_NAME)
+        name = shown(path.name)
         raise Fault("invalid", f"{name} is a table, which no import reads: {_INSTEAD_OF_TABLE}")
     if kind is None:
         if not path.exists():
@@ -167,13 +166,13 @@ def _chosen(kind: str | None, path: Path, home: Path) -> Import:
             raise Fault("invalid", f"{path} {_OF_MANY.format(_LINE_END, _listed())}")
         match = next((match for match in _imports() if match.matches and match.matches(path)), None)
         if match is None:
-            name = one_line(path.name or str(path), _SHOWN_NAME)
+            name = shown(path.name or str(path))
             if path.is_file() and not path.stat().st_size:
                 raise Fault("invalid", f"{name} is empty.")
             raise Fault(
                 "invalid", f"{name} does not say what it is: name its kind, one of these.{_LINE_END}{_listed()}"
             )
-        note(f"{one_line(path.name or str(path), _SHOWN_NAME)} is taken for {match.kind}: {match.about}")
+        note(f"{shown(path.name or str(path))} is taken for {match.kind}: {match.about}")
         return match
     if (match := next((match for match in _imports() if match.kind == kind), None)) is None:
         hint = did_you_mean(kind, kinds())

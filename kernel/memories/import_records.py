@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from kernel.core.errors import Fault
-from kernel.core.text import one_line
+from kernel.core.text import harmless, one_line
 from kernel.store import history
 from kernel.store.long_work import Steps
 from kernel.store.transaction import Tx
@@ -122,7 +122,8 @@ def without_private(text: str) -> str:
 
 
 def shown(name: str) -> str:
-    return one_line(name, _SHOWN_NAME)
+    """Return a name for a message, on one line, with marks for what a terminal would obey."""
+    return one_line(harmless(name), _SHOWN_NAME)
 
 
 UPDATED, KEPT = "updated", "changed in the source, and edited here since"

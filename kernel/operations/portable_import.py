@@ -16,7 +16,7 @@ from kernel.calls.dialect import Dialect
 from kernel.core.errors import Fault
 from kernel.core.text import harmless, json_decoder, one_line
 from kernel.core.times import utc_time
-from kernel.memories.import_records import Imported, Source
+from kernel.memories.import_records import Imported, Source, shown
 from kernel.operations.index_check import put_source, sources_of
 from kernel.operations.portable_export import FORMAT, VERSION, Document, Event, Release, problem_of, tables
 from kernel.search import index
@@ -144,7 +144,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, _Line]]:
 
 
 def _refused(name: str, number: int, problem: str) -> Fault:
-    return Fault("invalid", f"{one_line(name, 120)}, line {number}: {one_line(problem, 300)}. Nothing was imported.")
+    return Fault("invalid", f"{shown(name)}, line {number}: {one_line(harmless(problem), 300)}. Nothing was imported.")
 
 
 def _batches(path: Path) -> Iterator[list[tuple[int, _Line]]]:
@@ -183,7 +183,7 @@ def _add(tx: Tx, state: _State, batch: Sequence[tuple[int, _Line]]) -> None:
 
 def _check_times(state: _State, number: int, *times: str) -> None:
     if wrong := next((time for time in times if utc_time(time) is None), None):
-        raise _refused(state.name, number, f"holds {harmless(one_line(wrong, 40))}, which is no time")
+        raise _refused(state.name, number, f"holds {one_line(harmless(wrong), 40)}, which is no time")
 
 
 def _add_row(tx: Tx, state: _State, number: int, table: str, row: dict[str, Value]) -> None:

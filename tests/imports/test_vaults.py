@@ -278,9 +278,26 @@ def test_tags_that_do_not_fit_are_left_out_by_name(shell: Shell, tmp_path: Path)
     assert json.loads(note["tags"]) == [edge, *many[:63]]
     assert json.loads(memory["tags"]) == ["leaf", edge, *many[:62]]
     assert done["counts"]["left out"] == 9
-    (told,) = done["remarks"]
-    assert told.startswith(f"left out: 9 {'x' * 20}")
-    assert told.endswith(", t69 of Tea, leaf of Tea: a tag that is too long or one too many")
+    left = [*(f"t{number} of Tea" for number in range(63, 70)), "leaf of Tea"]
+    assert done["remarks"] == [
+        f"left out: 8 {', '.join(left)}: a tag beyond the first 64",
+        f"left out: 1 {'x' * 119}…: a tag of more than 1,000 characters",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["okf", "obsidian", "basic-memory"])
+def test_what_a_terminal_would_obey_is_named_by_marks(kind: str, shell: Shell, tmp_path: Path) -> None:
+    page = '---\ntype: fact\ntitle: "T\\u001b[1mea"\ntags: ["a\\u001b[31mb", "c\\u202ed", ok]\n---\nGreen.\n'
+    files = {"a.md": page, "b.md": '---\ntype: fact\ntitle: "x\\u009by"\n---\n', "odd\x1b[2m.bin": "x"}
+    done = shell.bring_kind(kind, text_files("bundle", files)(tmp_path))
+    (note,) = rows(shell, "brain_note")
+    assert (note["title"], json.loads(note["tags"])) == ("T [1mea", ["ok"])
+    tags = "a⟨U+001B⟩[31mb of T [1mea, c⟨U+202E⟩d of T [1mea"  # of the title as it is stored
+    assert sorted(done["remarks"]) == [
+        "left out: 1 odd⟨U+001B⟩[2m.bin: is no Markdown file",
+        "left out: 1 x y: empty",
+        f"left out: 2 {tags}: a tag with characters that cannot be printed",
+    ]
 
 
 def test_a_long_tag_in_a_text_is_not_cut(shell: Shell, tmp_path: Path) -> None:
