@@ -145,8 +145,6 @@ def test_the_mark_of_a_replica(data: Path, quipu: Quipu, shape: str) -> None:  #
 @shapes
 @pytest.mark.parametrize("name", ["quipu.lock", "quipu.db-shm", "quipu.db"])
 def test_a_file_of_the_engine(data: Path, quipu: Quipu, name: str, shape: str) -> None:  # noqa: F811
-    if shape == "huge":
-        pytest.skip("SQLite maps it")
     (data / name).unlink(missing_ok=True)
     SHAPES[shape](data / name)
     for words in (["list"], ["audit"], ["check"], ["quarantine"], ["export", "jsonl", str(data / "export")]):
