@@ -65,7 +65,7 @@ def note_source(space: str, row: Note) -> IndexSource:
     """Return a note: see `note_text`; key points and tags are full-text only."""
     points, tags = decode_words(row.key_points), decode_words(row.tags)
     text, words = note_text(row.title, row.summary, row.content), full_text_words("", row.key_points, row.tags)
-    fields = _fields(row, "note_type", "category", "project_id")
+    fields = _fields(row, "note_type", "category", "project_id", "entity_id", "parent_note_id")
     concept = Concept(row.title, row.summary or "", row.content, tags, points, fields)
     return IndexSource(space, row.id, "note", text, words, concept)
 
@@ -75,7 +75,7 @@ def resource_source(space: str, row: Resource) -> IndexSource:
     takeaways, tags = decode_words(row.key_takeaways), decode_words(row.tags)
     text = resource_text(row.title, row.description, row.notes, takeaways, row.url)
     body = "\n".join(part for part in (row.notes, *takeaways, row.url) if part)
-    fields = _fields(row, "resource_type", "category", "quality_rating", "domain", "project_id")
+    fields = _fields(row, "resource_type", "category", "quality_rating", "domain", "project_id", "source_memory_id")
     concept = Concept(row.title, row.description or "", body, tags, fields=fields)
     return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags), concept)
 

@@ -175,7 +175,8 @@ def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
 
 def parts_beside(tx: Tx, place: Place, text: str) -> dict[str, Any]:
     """Return the parts of a memory that neither its id nor this text of it holds."""
-    return beside_of(tx, {place: f"{place.key}\n{text}"}).get(place, {})
+    parts = beside_of(tx, {place: text}).get(place, {})
+    return {name: part for name, part in parts.items() if part != place.key}
 
 
 def find_document(tx: Tx, place: Place, chars: int) -> Document | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kernel.calls.settings import Setting
 from kernel.calls.tools import ArgumentError, Precheck, Prompt, Reply, Resources, Result, Skill, Tool
 from kernel.core.errors import Fault
-from kernel.core.text import nested_deeper, stored_object
+from kernel.core.text import begins_with, nested_deeper, stored_object
 from kernel.memories.briefing import Brief, KeepHandoff
 from kernel.memories.curation import Curation, ToolCall
 from kernel.memories.import_records import Export, FindAbsent, Import, Take
@@ -55,9 +55,11 @@ class Concept(NamedTuple):
 
     def beside(self, text: str) -> dict[str, Any]:
         """Return by their names all parts of the memory but its body that a text of it does not hold."""
-        texts = {"title": self.title, "summary": self.summary, **self.texts}
+        title = "" if begins_with(text, self.title) else self.title
+        texts = {"summary": self.summary, **self.texts}
         missing = {name: part for name, part in texts.items() if part not in text}
-        return {**missing, **filled({"tags": [*self.tags], "key_points": [*self.points]}), **self.columns()}
+        lists = {"tags": [*self.tags], "key_points": [*self.points]}
+        return {**filled({"title": title, **missing, **lists}), **self.columns()}
 
 
 def filled(values: Mapping[str, object]) -> dict[str, Any]:

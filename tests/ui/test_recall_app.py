@@ -131,6 +131,18 @@ def test_memory_is_read_whole_corrected_and_forgotten_through_the_host(browser: 
     assert json.loads(full.tool("read_memory", {"path": "home/tea"}).body)["content"] == "Ada drinks black tea."
 
 
+def test_parts_beside_a_text_are_shown_with_all_of_it(browser: Browser, full: House) -> None:
+    note = {"db": "core", "title": "Quokkas", "content": "Quokkas smile.", "key_points": ["<b>small</b>"]}
+    key = json.loads(full.tool("save_note", {**note, "category": "animals"}).body)["id"]
+    with hosting(full.port) as address:
+        begin(browser, address, {"query": "quokkas smile"})
+        with browser.inside(FRAME):
+            browser.wait("#status", "found")
+            press(browser, "Show whole", f"brain:core/{key}")
+            browser.wait("#hits", 'key_points: ["<b>small</b>"]')
+            browser.wait("#hits", "category: animals")
+
+
 def test_more_hits_come_with_the_cursor(browser: Browser, full: House) -> None:
     for number in range(15):
         full.tool("add_memory", {"path": f"cup/{number}", "content": f"Cup {number} of {number * 7} is for tea"})

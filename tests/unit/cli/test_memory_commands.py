@@ -234,7 +234,7 @@ def test_show_prints_all_parts_of_a_memory(quipu: Quipu, call: Call) -> None:
     note = {"title": "Deploy", "content": "Run kamal.", "summary": "In short", "key_points": ["one, two", "Rest."]}
     key = json.loads(call("save_note", db="core", **note, tags=["ops", "web"], category="work").body)["id"]
     examples = {"good": ["a\nb"], "bad": []}
-    rule = {"name": "Tabs", "content": "Use tabs.", "rationale": "Less typing.\nFewer bytes.", "examples": examples}
+    rule = {"name": "Tabs", "content": "Use Tabs.", "rationale": "Less typing.\nFewer bytes.", "examples": examples}
     added = json.loads(call("memory_guideline", action="add", scopeType="global", **rule, priority=90).body)
     rule_id = f"scopes:guidelines/{added['guideline']['id']}"
     assert quipu("show", f"brain:core/{key}")[1].split("\n\n")[1:] == [
@@ -243,7 +243,7 @@ def test_show_prints_all_parts_of_a_memory(quipu: Quipu, call: Call) -> None:
         "note_type: note\ncategory: work\n",
     ]
     assert quipu("show", rule_id)[1].split("\n\n")[1:] == [
-        "Use tabs.",
+        "Use Tabs.",
         "title: Tabs\nrationale: |-\n  Less typing.\n  Fewer bytes.\n"
         "examples:\n  good:\n    - |-\n      a\n      b\n  bad: []\npriority: 90\n",
     ]
