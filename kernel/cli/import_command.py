@@ -42,6 +42,7 @@ _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes lo
 _LINE_END = "\n"
 _OF_MANY = "holds the data of many programs: name a folder or file in it, of one of these kinds.{}{}"
 _MAX_PLACE = 200  # characters of the name of a database, a project or a session
+_MOST_OF_EMPTY = 64  # bytes, with blanks
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
@@ -167,7 +168,7 @@ def _chosen(kind: str | None, path: Path, home: Path) -> Import:
         match = next((match for match in _imports() if match.matches and match.matches(path)), None)
         if match is None:
             name = shown(path.name or str(path))
-            if path.is_file() and not path.stat().st_size:
+            if _is_empty(path):
                 raise Fault("invalid", f"{name} is empty.")
             raise Fault(
                 "invalid", f"{name} does not say what it is: name its kind, one of these.{_LINE_END}{_listed()}"
@@ -178,6 +179,13 @@ def _chosen(kind: str | None, path: Path, home: Path) -> Import:
         hint = did_you_mean(kind, kinds())
         raise Fault("invalid", f"Cannot import {kind}{hint or f'; these can be imported:{_LINE_END}{_listed()}'}")
     return match
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a folder has nothing in it, or a file no more than an empty list or object."""
+    if path.is_dir():
+        return not any(path.iterdir())
+    return path.stat().st_size <= _MOST_OF_EMPTY and path.read_bytes().strip() in {b"", b"[]", b"{}"}
 
 
 def _imports() -> list[Import]:

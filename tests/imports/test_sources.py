@@ -109,6 +109,12 @@ def test_a_kind_can_be_named_and_what_says_nothing_is_asked_for(shell: Shell, tm
     logs = text_files("var", {"app/logs/old/rollout-s7.jsonl": ROLLOUT})(tmp_path)  # a session lies below a date
     with pytest.raises(Fault, match=r"^var does not say what it is"):
         shell.run("import", str(logs))
+    (tmp_path / "folder").mkdir()
+    for name, content in (("list.json", b" []\r\n"), ("object.json", b"{}"), ("blank.json", b"\n"), ("folder", b"")):
+        if content:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(Fault, match=rf"^{name} is empty\.$"):
+            shell.run("import", str(tmp_path / name))
     path = SOURCES["obsidian"].make(tmp_path)
     assert "notes: 2" in shell.run("import", "basic-memory", str(path))
 

@@ -191,7 +191,7 @@ def test_undo_without_a_number_proposes_the_last_call(kernel: Kernel, call: Call
 def test_a_folder_that_does_not_say_what_it_is_gets_the_formats_with_their_texts(
     kernel: Kernel, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "of pictures").mkdir(parents=True)
     with pytest.raises(Fault, match=r"folder does not say what it is(.|\n)*\n  claude-code +\S") as refused:
         run("import", str(tmp_path / "folder"))
     with pytest.raises(SystemExit):

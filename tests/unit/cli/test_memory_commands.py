@@ -55,8 +55,12 @@ def test_recall_shows_id_strength_and_text(quipu: Quipu, call: Call) -> None:
     assert (hit["verdict"], 0 < hit["strength"] < 0.93, hit["score"]) == ("weak", True, 1.0)
 
 
-def test_nothing_found_is_status_1_and_a_remark(quipu: Quipu) -> None:
+def test_nothing_found_is_status_1_and_a_remark(quipu: Quipu, call: Call) -> None:
+    empty = "nothing is stored yet; `quipu add TEXT` adds a memory\n"
     for words in (["recall", "nothing"], ["list"], ["list", "--since", "7d"]):
+        assert quipu(*words) == (1, "", empty)
+    call("add_memory", path="car", content="The automobile is red")
+    for words in (["recall", "walrus"], ["list", "--dialect", "graph"]):
         assert quipu(*words) == (1, "", "nothing found\n")
 
 
