@@ -22,7 +22,7 @@ from kernel.security.api_keys import Key
 from kernel.server import app
 from kernel.store.transaction import Tx
 from tests.conftest import Call, everything
-from tests.reliability.write_scenario import STORY, Kept, step
+from tests.reliability.write_scenario import STORY, Kept, act, step
 from tests.security.authenticated_server import EXPIRED, Answer, House, house
 
 TYPED = "application/x-www-form-urlencoded"
@@ -242,6 +242,66 @@ def test_memories_of_every_kind_are_forgotten_and_brought_back_as_they_were(
                 assert id_ not in exported(server, tmp_path / f"without{len(met)}", capsys)
                 assert surfaces[-1].undo(gone.call).done
     assert met == KINDS
+
+
+CORE = {"db": "core"}
+LINKED = (
+    step("create_entity", {"ada": "id"}, **CORE, name="Ada", type="person", tags=["x"], metadata={"a": 1}),
+    step("save_memory", {"fact": "id"}, **CORE, category="fact", content="The plane is red", project_id="$ada"),
+    step(
+        "create_link",
+        **CORE,
+        source_type="memory",
+        source_id="$fact",
+        target_type="entity",
+        target_id="$ada",
+        relationship="about",
+    ),
+    step("save_note", {"plan": "id"}, **CORE, title="Plan", content="To Rome", key_points=["a"], entity_id="$ada"),
+    step("save_note", **CORE, title="Fuel", content="Two hundred litres", parent_note_id="$plan"),
+    step("save_resource", **CORE, title="Manual", notes="Of engines", source_memory_id="$fact", project_id="$ada"),
+    act("tool", "add", {"tool": "tool.id"}, scopeType="global", name="hammer", examples=[{"a": "b"}]),
+    act("guideline", "add", {"rule": "guideline.id"}, scopeType="global", name="nails", content="Short ones"),
+    act("guideline", "update", id="$rule", content="Shorter ones", priority=60),
+    act("tag", "attach", entryType="guideline", entryId="$rule", tagName="ours"),
+    act(
+        "relation",
+        "create",
+        sourceType="guideline",
+        sourceId="$rule",
+        targetType="tool",
+        targetId="$tool",
+        relationType="applies_to",
+    ),
+    step("remember", content="`OrderService` in src/app.py was slow", session_id="s", summary="It was slow"),
+    step("remember", content="`OrderService` asks Redis", session_id="s"),
+    step("upsert_entity", name="OrderService", entity_type="service", observations_json='["is fast"]'),
+    step("add_relation", source="OrderService", target="Redis", relation_type="asks"),
+    step("create_entities", entities=[{"name": "Eve", "entityType": "person", "observations": ["likes tea"]}]),
+    step("create_entities", entities=[{"name": "Bob", "entityType": "person", "observations": []}]),
+    step("create_relations", relations=[{"from": "Eve", "to": "Bob", "relationType": "knows"}]),
+)
+
+
+def test_memories_that_others_name_are_forgotten_and_brought_back_as_they_were(server: House, call_in: Call) -> None:
+    kept, surface = Kept(), over_rest(server)
+    for one in LINKED:
+        reply = call_in(one.tool, **kept.arguments(one))
+        assert reply.fault is None, (one, reply.body)
+        kept.take(one, reply)
+    before, every = content(server), documents(server)
+    shown = {id_: told(memories(server, "show", id=id_)) for id_ in every}
+    for id_, (_, text) in every.items():
+        gone = surface.forget(id_)
+        assert gone.done, (id_, gone)
+        assert not is_shown(server, id_, text), id_
+        assert surface.undo(gone.call).done, id_
+        assert content(server) == before, id_
+        now = told(memories(server, "show", id=id_))
+        same = ("text", "beside", "links", "observations", "until", "lock")
+        assert [now[name] for name in same] == [shown[id_][name] for name in same]
+    others = {"paths", "scopes:knowledge", "notes", "files", "files of a store"}  # which nothing names
+    assert {kind for kind, _ in every.values()} == KINDS - others
 
 
 IMMUTABLE: dict[str, dict[str, Any]] = {
