@@ -20,7 +20,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
 from kernel.http import uvicorn_protocol
-from kernel.http.edge import CLOSE, HttpResponse, send_response
+from kernel.http.edge import CLOSE, HttpResponse, error_response, send_response
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address, forwarded_address
 
 Done = Callable[[HttpResponse], None]
@@ -40,7 +40,7 @@ _REST_RATE_LIMITED = (
 )
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
 _THROTTLE_SECONDS = 1.0
-_INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (CLOSE,), b"text/plain")
+_INTERNAL_ERROR = error_response(500, "internal", "Internal error: the log of the server has it.", CLOSE)
 # A connection without a key makes the server hold at most this much of a body, as uvicorn buffers.
 MAX_COLLECTED_BYTES = 65536
 

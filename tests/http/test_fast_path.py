@@ -204,7 +204,9 @@ def test_exception_in_a_route_is_a_500_and_closes_the_connection() -> None:
             connection = Connection(port)
             connection.send(raw(legacy("ping")))
             head, body = connection.answer()
-            assert (head.split(b"\r\n")[0], body) == (b"HTTP/1.1 500 Internal Server Error", b"Internal Server Error")
+            error = {"code": "internal", "message": "Internal error: the log of the server has it."}
+            assert head.split(b"\r\n")[0] == b"HTTP/1.1 500 Internal Server Error"
+            assert json.loads(body) == {"error": error}
             assert connection.ended()
             connection.close()
 
