@@ -55,7 +55,9 @@ class Sketcher:
     def __init__(self, dimensions: int, centre: bytes = b"") -> None:
         self.dimensions = dimensions
         common = np.frombuffer(centre, np.int8).astype(np.float64)
-        self._centre = common * (_CENTRE_SHARE * _FIXED_POINT / math.sqrt(common @ common)) if common.any() else None
+        length = math.sqrt(common @ common) or 1.0
+        self._centre = common * (_CENTRE_SHARE * _FIXED_POINT / length) if common.any() else None
+        self.common: Matrix = (common / length).astype(np.float32)  # of unit length
         self._size = max(_MIN_SIZE, 1 << (dimensions - 1).bit_length())
         self._flips = np.array([_signs(self._size, seed) for seed in range(ROTATIONS)], np.float32)[:, :dimensions]
         self._left = _hadamard(1 << (self._size.bit_length() - 1) // 2)

@@ -7,13 +7,14 @@ from evidence that does not depend on the other hits.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, np
+from kernel.core.lazy_numpy import Array, Floats, Ids, np
 from kernel.search.extra_terms import pair_terms
 
 
@@ -102,23 +103,27 @@ def positions(docs: Ids, ids: Ids) -> Ids:
 
 Verdict = Literal["strong", "weak", "none"]
 # A logistic of the cosine and the share of the query's subject that the text nearly holds; of BM25 over `information`
-# if nothing has a vector. Fitted by `make quality ARGS=--leave-one-out`, see loadtests/quality/README.md.
-BIAS, MEANING, NEAR = -11.8, 17.7, 10.0
-# A hit in its store: the more words of the query it holds, and the rarer they are there, the less chance has put them
-# there, and the more documents there are, the likelier is one that is like any query: less so if many are like it, and
-# of long queries, whose words are rarely together by chance. No hit is stronger than the best.
-HELD, RARE, DOCUMENTS, PAGE = 5.5, 2.0, -1.75, 2.5
-ALIKE, LONG = 2.5, 1.1  # of more documents than _FEW
-_FEW, _USUALLY_ALIKE, _LONG_QUERY = 50, 0.38, 8  # documents, mean cosine, words
+# if nothing has a vector. A hit in its store: the more words of the query it holds, and the rarer they are there, the
+# less chance has put them there, and the more documents there are, the likelier is one that is like any query. No hit
+# is stronger than the best that is about no other value. The values are those of texts in English; of other texts and
+# an English query; of both in other languages; of English texts and another query. Cosines of translations are lower:
+# .2 to .45. Words that a question shares with a text say little in other languages, whose endings are pieces of many
+# words. See README.md.
+BIAS, MEANING, NEAR = (-13.0, -8.0, -4.3, -6.8), (23.0, 14.0, 4.0, 14.0), (12.5, 15.0, 9.0, 15.0)
+HELD, RARE = (6.0, 5.5, 0.5, 5.5), (1.5, 2.0, 2.0, 2.0)
+DOCUMENTS, PAGE = (-2.4, -1.75, -1.75, -1.75), (3.0, 2.5, 2.5, 2.5)
+# The same of a second classifier, with the whole cosine, by which fewer hits of small stores are strong.
+STRICT = ((-11.8, *BIAS[1:]), (17.7, *MEANING[1:]), (10.0, *NEAR[1:]), (5.5, *HELD[1:]))
+STRICT = (*STRICT, (2.0, *RARE[1:]), (-1.75, *DOCUMENTS[1:]), (2.5, *PAGE[1:]))
+UNSURE = 0.1  # at most, if the second classifier says less
+# Words of a long query are rarely together by chance, which counts the more the more documents there are.
+LONG, _LONG_QUERY, _FEW, _MANY = 2.5, 8, 50, 5000  # words, documents
+# The direction that all texts share, which small talk has most of, says nothing of what a text is about: the product of
+# its cosines with a text and a query is taken off theirs.
+USUALLY_COMMON = 0.11  # if it is not known, and of other languages and single words
 # A taste that bears on a request is less like it than an answer is like its question: it is lifted, up to even odds.
 REQUEST = 2.3
 INSTRUCTION = 3.0  # besides, of a standing instruction, which is less like it again
-# Of texts in English; of other texts and an English query; of both in other languages; of English texts and another
-# query. Cosines of translations are lower: .2 to .45. Words that a question shares with a text say little in other
-# languages, whose endings are pieces of many words. Fitted to odd lines of loadtests/quality/facts, languages.py and
-# stores of 600 further texts; even lines judge.
-_BIASES, _MEANINGS, _NEARS = (BIAS, -8.0, -4.3, -6.8), (MEANING, 14.0, 4.0, 14.0), (NEAR, 15.0, 9.0, 15.0)
-_HELDS = (HELD, HELD, 0.5, HELD)
 WORDS_BIAS, WORDS = -1.5, 5.4
 WEAK = 0.05  # from here on a hit may answer
 STRONG = 0.93  # from here on it most likely does: precision .9 at a recall of .6 and more
@@ -134,12 +139,12 @@ _MOST_WORDS = 1.5  # of `information`: short texts score more
 _MOST = 0.8
 
 
-def strengths(matches: Candidates, languages: Ids | None = None) -> Floats:
-    values = _of_the_value(matches, languages)
+def strengths(matches: Candidates, languages: Ids | None = None, common: Floats | float = USUALLY_COMMON) -> Floats:
+    values = _of_the_value(matches, languages, common)
     return np.where(matches.value == 0, np.minimum(values, _OTHER_VALUE if matches.query.names_value else 0.0), values)
 
 
-def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
+def _of_the_value(matches: Candidates, languages: Ids | None, common: Floats | float) -> Floats:
     """Return the strengths of texts that are about no other value than is asked for."""
     unread = np.isnan(matches.meaning)  # texts that the model cannot read have no vector
     is_any_unread = np.logical_or.reduce(unread)
@@ -149,22 +154,25 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     is_word = len(query.text.split()) == 1 and not pair_terms(query.text)
     pool = ~np.isnan(matches.near)
     # The likeness of a single word to other languages is chance if the vocabulary has only pieces of it.
-    if languages is None or is_word:
-        bias, meaning, near, held = BIAS, MEANING, NEAR, HELD
-        documents = query.documents
-    else:
-        bias, meaning, near, held = np.array((_BIASES, _MEANINGS, _NEARS, _HELDS)).take(languages, 1)
+    of = 0 if languages is None or is_word else languages
+    constants, is_first = _classifiers()
+    bias, meaning, near, held, rare, of_documents, of_page = constants[:, :, of].reshape(len(STRICT), 2, -1)
+    documents: Floats | int = query.documents
+    if is_word:
+        common = USUALLY_COMMON
+    elif languages is not None:
         # Of the documents in the pool, those in the language of the query alone are like it by chance.
         own = languages % 2 == 0
-        documents = query.documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
-    odds = bias + meaning * np.where(unread, 0.0, matches.meaning) + near * _filled(matches.near)
-    rare = np.log1p(np.fmax(matches.words, 0.0)) if query.by_words else _USUALLY_RARE
+        documents = documents * np.where(own, own[pool].mean() if pool.any() else 1.0, 1.0)
+        common = np.where(languages == 0, common, USUALLY_COMMON)
+    cosines = np.where(unread, 0.0, matches.meaning) + is_first * (USUALLY_COMMON - common)
+    odds = bias + meaning * cosines + near * _filled(matches.near)
+    rarity = np.log1p(np.fmax(matches.words, 0.0)) if query.by_words else _USUALLY_RARE
     # Parts of a single word are like it; they are the evidence for a compound that no text has as a word.
-    share = held * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + RARE * rare
-    within = odds + share + DOCUMENTS * np.log(np.maximum(documents, 1)) + PAGE
-    if query.documents > _FEW:
-        within += _of_many(matches, pool, is_english=languages is None and not is_word)
-    page = np.maximum.reduce(within, initial=-np.inf, where=pool)
+    share = held * np.log1p(_filled(matches.near if is_word else matches.exact) * query.words) + rare * rarity
+    within = odds + share + of_documents * np.log(np.minimum(np.maximum(documents, 1), _MANY)) + of_page
+    within += LONG * math.log(max(query.words / _LONG_QUERY, 1)) * math.log(max(query.documents / _FEW, 1))
+    page = np.maximum.reduce(within, 1, initial=-np.inf, where=pool & (matches.value != 0), keepdims=True)
     bearing = odds
     if len(query.instructions):
         bearing = odds + np.where(np.isin(matches.docs, query.instructions), INSTRUCTION, 0.0)
@@ -172,9 +180,9 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
         asked = np.where(matches.exact >= _SAYS, np.maximum(odds, within), odds)  # a request may ask for a fact
         odds = np.maximum(np.minimum(asked, page), np.minimum(bearing + REQUEST, 0.0))
     else:
-        odds = np.minimum(np.maximum(bearing, within), page) if np.isfinite(page) else bearing
-    odds = np.minimum(odds, _WORTH * odds + _STRONG_ODDS)
-    has_words, by_meaning = ~np.isnan(matches.words), _logistic(odds)
+        odds = np.minimum(np.maximum(bearing, within), page) if np.isfinite(page[0, 0]) else bearing
+    first, second = _logistic(np.minimum(odds, _WORTH * odds + _STRONG_ODDS))
+    has_words, by_meaning = ~np.isnan(matches.words), np.minimum(first, np.maximum(second, UNSURE))
     may = has_words & ((matches.exact >= _MOST) | is_word)
     np.maximum(by_meaning, WEAK, out=by_meaning, where=may)
     if not is_any_unread:
@@ -182,13 +190,13 @@ def _of_the_value(matches: Candidates, languages: Ids | None) -> Floats:
     return np.where(unread, np.where(has_words, _logistic(WORDS_BIAS + WORDS * _words(matches)), 0.0), by_meaning)
 
 
-def _of_many(matches: Candidates, pool: Bools, *, is_english: bool) -> float:
-    """Return how much less likely chance is among many documents, by the words of the query and their cosines."""
-    gain = LONG * math.log(max(matches.query.words / _LONG_QUERY, 1))
-    cosines = np.fmax(matches.meaning[pool], 0.0)
-    if is_english and len(cosines):
-        gain += ALIKE * (float(np.add.reduce(cosines)) / len(cosines) - _USUALLY_ALIKE)
-    return gain * math.log(matches.query.documents / _FEW)
+@cache
+def _classifiers() -> tuple[Array, Array]:
+    """Return the constants of both classifiers, each with a row for both and a column for each language; and 1 for the
+    first of them, 0 for the second.
+    """
+    constants = np.array(((BIAS, MEANING, NEAR, HELD, RARE, DOCUMENTS, PAGE), STRICT))
+    return constants.swapaxes(0, 1), np.array([[1.0], [0.0]])
 
 
 def _filled(shares: Floats) -> Floats:
@@ -353,14 +361,15 @@ def fuse_candidates(
     neighbours: float = 0.0,
     languages: Ids | None = None,
     turns: Turns | None = None,
+    common: Floats | float = USUALLY_COMMON,
 ) -> Fused:
     """Return candidates with their scores, best first; ties go to the older document.
 
     A score is the weighted mean of the signals, each over its largest value; a signal without any value is left out.
     A candidate without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are
     added, times `neighbours` and decaying with distance. A window is a document between the two before and the two
-    after it in its partition, by insertion; 0 for none. `languages` are those of `strengths`; the documents of
-    windows are `turns` in a conversation.
+    after it in its partition, by insertion; 0 for none. `languages` and `common` are those of `strengths`; the
+    documents of windows are `turns` in a conversation.
     """
     # The median for hits outside the reranked pool: LoCoMo R@10 .754; with the minimum .750.
     if matches.query.is_request and languages is None and np.fmax.reduce(matches.exact, initial=0.0) < _HALF:
@@ -391,7 +400,7 @@ def fuse_candidates(
     scores = np.minimum(1.0, scores / largest)
     order = (-scores).argsort(kind="stable")
     parts /= total * largest
-    return Fused(matches.take(order), scores[order], parts.T[order], strengths(matches, languages)[order])
+    return Fused(matches.take(order), scores[order], parts.T[order], strengths(matches, languages, common)[order])
 
 
 def _with_a_clear_first(own: Floats, extra: Floats) -> Floats:

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from kernel.core.lazy_numpy import Array, Bools, Floats, Ids, Matrix, np
 from kernel.embed.model import Embedder, Embedding
+from kernel.search.cache import SearchCache
 from kernel.search.documents import seen_among
 from kernel.search.fusion import (
+    USUALLY_COMMON,
     Candidates,
     Fused,
     Turns,
@@ -285,7 +287,8 @@ def rerank(
     matches = _with_passages(tx, text, matches, query, pool, weights)
     languages = _languages(matches, embedder, query.whole, pool)
     matches = _with_value(tx, value, matches)
-    ranking = fuse_candidates(matches, weights, pool.windows, weights.neighbours * share, languages, pool.turns)
+    neighbours, common = weights.neighbours * share, _common(tx, matches, query.whole, pool.duplicates)
+    ranking = fuse_candidates(matches, weights, pool.windows, neighbours, languages, pool.turns, common)
     leaders = pool.duplicates.leaders if pool.duplicates.ranks else {}
     if compared:
         foreign = () if languages is None else matches.docs[languages > 0].tolist()
@@ -413,6 +416,21 @@ def _languages(matches: Candidates, embedder: Embedder, query: Embedding, pool: 
     texts = np.full(len(matches.docs), 2 * sum(rest) > len(rest), np.int64)
     texts[matches.docs.searchsorted(pool.windows[:, 2])] = rest
     return 3 - texts if own else texts
+
+
+def _common(tx: Tx, matches: Candidates, query: Embedding, duplicates: NearDuplicates) -> Floats | float:
+    """Return how alike each candidate and a query are by the direction that all texts share; the mean of those in the
+    pool for the others.
+    """
+    if not duplicates.docs:
+        return USUALLY_COMMON
+    cache: SearchCache = tx.context.search_cache
+    direction = cache.vectors.sketcher.common
+    of_query = query.scale * float(np.frombuffer(query.vector, np.int8) @ direction)
+    shares = of_query * (duplicates.units @ direction)
+    values = np.full(len(matches.docs), np.add.reduce(shares) / len(shares))
+    values[matches.docs.searchsorted(duplicates.docs)] = shares
+    return values
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: Ids, size: int) -> _Pool:

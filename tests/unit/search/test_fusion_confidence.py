@@ -190,7 +190,7 @@ def test_no_hit_is_stronger_than_its_page_and_a_faint_one_stays_beside_a_clear_o
 
 
 def test_what_no_other_document_holds_says_more_than_what_many_hold() -> None:
-    evidence = candidates([0.5], [0.5], [0.3], 2000)
+    evidence = candidates([0.6], [0.5], [0.3], 2000)
     common, rare = (strengths(evidence._replace(words=np.array([words])))[0] for words in (0.5, 9.0))
     assert [index.verdict(float(strength)) for strength in (common, rare)] == ["none", "weak"]
 
@@ -202,13 +202,12 @@ def test_a_question_of_many_words_is_rarely_answered_by_chance_among_many_docume
     assert [index.verdict(float(strength)) for strength in (short, long)] == ["none", "weak"]
 
 
-def test_a_large_store_with_much_that_is_like_a_question_answers_it_rather_than_another() -> None:
-    best, near, exact = [0.55], [0.75], [0.2]
-    alone, among = (
-        strengths(candidates(best + others, near + [0.2] * 9, exact + [0.0] * 9, 5000))[0]
-        for others in ([0.1] * 9, [0.5] * 9)
-    )
-    assert [index.verdict(float(strength)) for strength in (alone, among)] == ["none", "weak"]
+def test_what_all_texts_have_in_common_says_little_and_to_have_less_of_it_makes_no_hit_stronger() -> None:
+    """Small talk is like any question about life."""
+    evidence = candidates([0.5], [0.45], [0.2], 30)
+    less, usual, more = (float(strengths(evidence, common=common)[0]) for common in (0.0, 0.11, 0.35))
+    assert less == usual
+    assert [index.verdict(strength) for strength in (usual, more)] == ["weak", "none"]
 
 
 def test_strong_hits_are_told_apart_by_two_digits() -> None:
