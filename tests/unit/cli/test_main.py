@@ -132,6 +132,14 @@ def test_an_empty_path_is_not_the_folder_of_the_process(
 
 
 @pytest.mark.slow
+def test_a_path_that_the_system_refuses_is_named_with_the_reason_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "x" * 300
+    assert main(["--data", str(tmp_path), "import", name]) == 1
+    assert capsys.readouterr().err == f"quipu: File name too long: {name}\n"
+
+
 def test_port_in_use_is_one_line_with_a_remedy(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = str(other.getsockname()[1])
