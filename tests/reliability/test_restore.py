@@ -174,7 +174,7 @@ def test_a_backup_of_everything_comes_back_with_notes_keys_and_tenants(
         "ada: 4 documents",
         "main: notes default: 3 files",
         "ada: notes default: 3 files",
-        "1 keys",
+        "1 key",
     ]
     assert state(filled) == before
     assert main(["restore", str(copy), "--data", str(tmp_path / "fresh")]) == 0

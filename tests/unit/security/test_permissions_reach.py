@@ -5,7 +5,7 @@ import pytest
 from kernel.core.errors import Fault
 from kernel.security.permissions import Reach, parse
 
-FORMS = {"paths": "FOLDER", "brain": "DATABASE", "graph": ""}
+FORMS = {"paths": ("FOLDER",), "brain": ("DATABASE",), "graph": ()}
 
 
 def test_a_place_holds_itself_and_all_below_it() -> None:
