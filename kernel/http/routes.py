@@ -116,7 +116,7 @@ class Pages:
     async def _failed(self, request: Request, error: Exception) -> Response:
         """Answer for a path that is none, or a method that it does not take, in the form of its part of the server."""
         assert isinstance(error, HTTPException)
-        if verbs := (error.headers or {}).get("Allow"):
+        if verbs := ", ".join(sorted((error.headers or {}).get("Allow", "").split(", "))):
             message = f"Method not allowed, use {verbs}."
             return _response(error_response(405, "method_not_allowed", message, (b"allow", verbs.encode())))
         path, grant = request.scope["path"][:_SHOWN_PATH], _grant(request.scope["caller"])
