@@ -7,8 +7,8 @@ INSERT INTO doc_fts (doc_fts, rank) VALUES ('merge', :pages);
 INSERT INTO doc_part (doc_part, rank) VALUES ('merge', :pages);
 
 -- name: segments
--- The segments of the full-text index, the pages that it lists of them, and the documents.
-SELECT count(DISTINCT i.segid) AS segments, count(*) AS pages, (SELECT count(*) FROM doc) AS docs
+-- The segments of the full-text index, and the pages that it lists of them.
+SELECT count(DISTINCT i.segid) AS segments, count(*) AS pages
 FROM doc_fts_idx AS i;
 
 -- name: last_event
