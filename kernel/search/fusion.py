@@ -112,9 +112,8 @@ Verdict = Literal["strong", "weak", "none"]
 BIAS, MEANING, NEAR = (-13.0, -8.0, -4.3, -6.8), (23.0, 14.0, 4.0, 14.0), (12.5, 15.0, 9.0, 15.0)
 HELD, RARE = (6.0, 5.5, 0.5, 5.5), (1.5, 2.0, 2.0, 2.0)
 DOCUMENTS, PAGE = (-2.4, -1.75, -1.75, -1.75), (3.0, 2.5, 2.5, 2.5)
-# The same of a second classifier, with the whole cosine, by which fewer hits of small stores are strong.
-STRICT = ((-11.8, *BIAS[1:]), (17.7, *MEANING[1:]), (10.0, *NEAR[1:]), (5.5, *HELD[1:]))
-STRICT = (*STRICT, (2.0, *RARE[1:]), (-1.75, *DOCUMENTS[1:]), (2.5, *PAGE[1:]))
+# Those of English of a second classifier, with the whole cosine, by which fewer hits of small stores are strong.
+STRICT = (-11.8, 17.7, 10.0, 5.5, 2.0, -1.75, 2.5)
 UNSURE = 0.1  # at most, if the second classifier says less
 # Words of a long query are rarely together by chance, which counts the more the more documents there are.
 LONG, _LONG_QUERY, _FEW, _MANY = 2.5, 8, 50, 5000  # words, documents
@@ -195,7 +194,9 @@ def _classifiers() -> tuple[Array, Array]:
     """Return the constants of both classifiers, each with a row for both and a column for each language; and 1 for the
     first of them, 0 for the second.
     """
-    constants = np.array(((BIAS, MEANING, NEAR, HELD, RARE, DOCUMENTS, PAGE), STRICT))
+    first = BIAS, MEANING, NEAR, HELD, RARE, DOCUMENTS, PAGE
+    second = [(english, *row[1:]) for english, row in zip(STRICT, first, strict=True)]
+    constants = np.array((first, second))
     return constants.swapaxes(0, 1), np.array([[1.0], [0.0]])
 
 
