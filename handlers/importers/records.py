@@ -77,7 +77,9 @@ def utc_of(value: object) -> str:
         if isinstance(value, str) and not _DIGITS.fullmatch(bare):
             return _time_in_text(bare)
         value = float(bare)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # An infinite number gets no smaller by division.
+    if not is_number or not _SECONDS_BEGIN <= value <= _NANOSECONDS_END:
         return ""
     seconds = abs(value)
     while seconds > _SECONDS_END:
@@ -86,7 +88,7 @@ def utc_of(value: object) -> str:
         moment = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, OSError, ValueError):
         return ""
-    return iso(moment) if _SECONDS_BEGIN <= value <= _NANOSECONDS_END else ""
+    return iso(moment)
 
 
 def _time_in_text(text: str) -> str:

@@ -265,9 +265,13 @@ def test_a_dry_run_counts_repeated_turns_and_links_as_the_import_does(shell: She
         (946684800000, "2000-01-01T00:00:00.000Z"),
         (1700000000, "2023-11-14T22:13:20.000Z"),
         ("1700000000123", "2023-11-14T22:13:20.123Z"),
+        (float("inf"), ""),
+        (float("-inf"), ""),
+        (float("nan"), ""),
+        ("9" * 400, ""),
     ],
 )
-def test_a_date_as_one_number_is_no_number_of_seconds(given: str | int, found: str) -> None:
+def test_a_date_as_one_number_is_no_number_of_seconds(given: str | float, found: str) -> None:
     assert records.utc_of(given) == found
 
 
