@@ -161,13 +161,12 @@ def record(
 ) -> EntryPair:
     """Records a change in the history and in the index, which holds active entries only; the entry as it is now."""
     after = get(tx, kind, entry_id)
-    row, text = after[0], entry_text(*after)
+    row, source = after[0], _source(*after)
     at, by = (origin.created_at, origin.writer) if origin else (None, None)
-    texts = {"before": entry_text(*before) if before else None, "after": text if row.is_active else None}
+    texts = {"before": entry_text(*before) if before else None, "after": source.text if row.is_active else None}
     history.append(tx, kind.space, entry_id, operation, **texts, reason=reason, at=at, by=by)
     if row.is_active:
-        source = _source(*after)
-        index.put(tx, kind.space, entry_id, text, scope=source.scope, words=source.words, origin=origin)
+        index.put(tx, kind.space, entry_id, source.text, scope=source.scope, words=source.words, origin=origin)
     elif before is not None and before[0].is_active:
         index.drop(tx, kind.space, entry_id)
     return after

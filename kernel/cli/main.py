@@ -60,8 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
         output.discard_rest()
         if output.is_closed_pipe(error):
             return output.CLOSED_PIPE
-        told = f"{error.strerror}: {error.filename}" if error.filename is not None else error
-        output.note(f"quipu: {NO_SPACE if is_disk_full(error) else told}")
+        reason = f"{error.strerror}: {error.filename}" if error.filename is not None else error
+        output.note(f"quipu: {NO_SPACE if is_disk_full(error) else reason}")
         return 1
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -24,9 +24,7 @@ _DOCS_PER_DELETION = 4  # blocks are renewed once deletions exceed a quarter of 
 _BATCH_ROWS = 512  # of the log of deletions, deleted in one transaction
 _STEP_EVENTS = 512  # of the history, looked at between two looks at the clock
 _MERGED_PAGES = 16  # of the full-text index, in one step
-_DOCS_PER_SEGMENT = (
-    1000  # in a store of 1,000 texts a lexical search of 17 segments takes 2.2 times that of a single one
-)
+_DOCS_PER_SEGMENT = 1000  # a lexical search of 1,000 texts in 17 segments takes 2.2 times that in a single segment
 _MOST_MERGED = 30_000  # documents; a merge takes 12 ms of 5,000
 _LEAST_CHANGES = 2  # of a merge that has not come to its end (https://sqlite.org/fts5.html#the_merge_command)
 _AFTER_ALL = "9"  # of times in ISO 8601

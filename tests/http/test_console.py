@@ -428,17 +428,17 @@ def test_the_first_key_names_the_clients_of_this_machine_with_the_command_for_ea
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"scope": "nope"}, b"scope: choose from read, write, admin"),
         ({"scope": "read", "dialect": "nope"}, b"dialect: choose from paths, scopes, brain"),
     ],
 )
 def test_a_key_of_an_unknown_scope_or_dialect_is_refused_with_those_that_there_are(
-    first: House, fields: dict[str, str], told: bytes
+    first: House, fields: dict[str, str], message: bytes
 ) -> None:
     refused = send(first, "create-key", fields)
-    assert (refused.status, told in refused.body) == (400, True)
+    assert (refused.status, message in refused.body) == (400, True)
 
 
 @pytest.mark.parametrize("fields", [{"scope": "write"}, {"scope": "read"}, {"scope": "admin", "dialect": "paths"}])

@@ -261,8 +261,8 @@ def missing_from_recall(made: Made, memory: tuple[str, str, str], texts: list[st
     whole = "\n".join([read.get("text", ""), *leaves([*read.get("beside", {}).values()])])
     if any(text not in whole for text in texts):
         yield f"{space} {scope}: not all of it read by its id"
-    told = [word for word in words if made.words.made[word].partition(" ")[2] not in LABELS]
-    if any(id_ not in made.recall(query=query) for query in (*told, " ".join(told[:2]))):
+    searched = [word for word in words if made.words.made[word].partition(" ")[2] not in LABELS]
+    if any(id_ not in made.recall(query=query) for query in (*searched, " ".join(searched[:2]))):
         yield f"{space} {scope}: not found by each of its words"
 
 

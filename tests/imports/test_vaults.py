@@ -316,8 +316,8 @@ def test_a_folder_of_many_programs_is_refused_unless_its_kind_is_named(
     folder = home if at_home else Path(home.anchor)
     with pytest.raises(Fault) as refused:
         shell.run("import", str(folder))
-    told = "holds the data of many programs: name a folder or file in it, of one of these kinds."
-    assert refused.value.message.splitlines()[0] == f"{folder} {told}"
+    reason = "holds the data of many programs: name a folder or file in it, of one of these kinds."
+    assert refused.value.message.splitlines()[0] == f"{folder} {reason}"
     assert shell.bring_kind("obsidian", home)["counts"]["notes"] == 1
 
 
@@ -335,8 +335,8 @@ def test_a_folder_of_too_many_entries_is_refused_as_soon_as_they_are_listed(
     folder = text_files("disk", {f"{name}/{name}.bin": "\0" for name in "abc"})(tmp_path)
     with pytest.raises(Fault) as refused:
         shell.run("import", *kind, str(folder))
-    told = "holds more than 5 files and folders: name the folder in it that is to be imported. Nothing was imported."
-    assert refused.value.message == f"{folder}: {told}"
+    reason = "holds more than 5 files and folders: name the folder in it that is to be imported. Nothing was imported."
+    assert refused.value.message == f"{folder}: {reason}"
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_mount(), reason="the system has no file system in a folder of another")
@@ -347,6 +347,6 @@ def test_other_file_systems_are_named_and_left_out(shell: Shell) -> None:
         with pytest.raises(Fault, match=rf"^dev holds nothing that can be imported: .*shm/: {reason}"):
             shell.run("import", "obsidian", "/dev")
         done = json.loads(shell.run("import", "rules", "/dev", "--dry-run", "--json"))
-    (told,) = (remark for remark in done["remarks"] if remark.endswith(reason))
-    assert "shm/" in told
+    (left_out,) = (remark for remark in done["remarks"] if remark.endswith(reason))
+    assert "shm/" in left_out
     assert done["counts"] == {"already there": 0, "left out": done["counts"]["left out"]}

@@ -67,7 +67,7 @@ def test_restore_of_no_backup_names_the_next_step(
     assert main(["backup", "--to", str(dated), "--data", str(data)]) == 0
     (newest,) = dated.iterdir()
     missing = "is no backup: manifest.json is missing."
-    for source, told in (
+    for source, message in (
         (
             empty,
             f"{empty} {missing} Name a folder that `quipu backup --all` or `--to` has made, or a copy of a database.",
@@ -78,7 +78,7 @@ def test_restore_of_no_backup_names_the_next_step(
     ):
         capsys.readouterr()
         assert main(["restore", str(source), "--data", str(tmp_path / "fresh")]) == 1
-        assert capsys.readouterr() == ("", f"quipu: {told}\n")
+        assert capsys.readouterr() == ("", f"quipu: {message}\n")
         assert not (tmp_path / "fresh").exists()
     assert main(["restore", str(newest), "--data", str(newest)]) == 1
     assert capsys.readouterr().err == f"quipu: {newest} is the data directory itself, not a backup of it.\n"

@@ -265,8 +265,8 @@ def test_an_entry_that_is_written_again_keeps_its_key(home: Path, quipu: Quipu, 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8/mcp", "https://127.0.0.1:9/mcp", "https://h.example:9/mcp"])
 def test_a_key_is_not_sent_to_another_server(home: Path, quipu: Quipu, address: str) -> None:
     quipu("setup", "--client", "cursor", "--key", "k")
-    told = "Cursor: the key for 127.0.0.1:9 is not sent to another server: pass one with --key\n"
-    assert quipu("setup", "--client", "cursor", "--url", address)[2].startswith(told)
+    warning = "Cursor: the key for 127.0.0.1:9 is not sent to another server: pass one with --key\n"
+    assert quipu("setup", "--client", "cursor", "--url", address)[2].startswith(warning)
     assert find_entry(BY_NAME["cursor"], file(BY_NAME["cursor"], home), "quipu") == {"url": address}
 
 

@@ -1,6 +1,7 @@
 """Lexical search over one file: words, words of one edit, parts of words, and how much of a query a text holds."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,17 @@ def test_a_misspelt_word_stands_for_a_word_of_the_index(store: IndexedStore) -> 
 @pytest.mark.parametrize("word", "ashing vashing awshing wahsing wasching washinng washin".split())
 def test_each_letter_of_a_misspelt_word_may_be_wrong(store: IndexedStore, word: str) -> None:
     assert read(store, lambda tx: lexical.respelled_query(tx, f"the {word} machine")) == "the washing machine"
+
+
+@pytest.mark.parametrize("documents", [9_999, 10_000, 1_000_000])
+def test_a_misspelt_word_stands_for_a_word_of_the_index_in_a_store_of_any_size(tmp_path: Path, documents: int) -> None:
+    """The larger the store, the fewer of the words near it are read in one pass."""
+    with open_indexed_store(tmp_path, None) as opened:
+        opened.put(FACTS)
+        opened.writer.values("UPDATE sqlite_sequence SET seq = :last WHERE name = 'doc'", {"last": documents})
+        for word in ("vashing", "washinng"):
+            query = read(opened, lambda tx, word=word: lexical.respelled_query(tx, f"the {word} machine"))
+            assert query == "the washing machine"
 
 
 def test_a_rare_word_is_more_information_than_a_common_one(store: IndexedStore) -> None:
