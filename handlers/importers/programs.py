@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeGuard
 
@@ -51,6 +52,7 @@ _CREATED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w{1,64})")
 _PROMPTS = ("user_prompts", "prompts")
 _CHUNKS = ("chunks/*.jsonl.gz", "chunks/*.jsonl", "chunks/*.json")
 _OLDER = LeftOut("repeated, or an older version")
+_OF_NO_MEMORY = LeftOut("an event without the id of its memory")
 _A_PROMPT, _DELETED = LeftOut("a prompt, not a memory"), LeftOut("deleted there")
 _NO_TIME = "9" * 17  # of a deletion without a time, which is later than any
 
@@ -483,6 +485,9 @@ def _mem0_memory(row: Values, name: str) -> Record:
 def _mem0_rows(database: ExternalDatabase, name: str) -> Iterator[Item]:
     for number in database.values("history", "memory_id"):
         rows = sorted(database.rows_with("history", "memory_id", number), key=_when)
+        if not number:
+            yield from repeat(_OF_NO_MEMORY, len(rows))
+            continue
         events = [
             (
                 _OPERATIONS.get(text_of(row, "event").upper(), "updated"),

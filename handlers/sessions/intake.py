@@ -65,7 +65,9 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
             origin = _origin(record)
             is_anywhere = "has_no_session" in record.details  # its id is unique among all sessions
             marks = [hash((session, digest)), *[hash((session, _time(record), origin))] * bool(origin)]
-            record.snapshot.seen.add(hash((session, record.origin.get("id"))), *marks, *[hash(origin)] * is_anywhere)
+            record.snapshot.seen.add(
+                hash((session, str(record.origin.get("id")))), *marks, *[hash(origin)] * is_anywhere
+            )
     present = set(tx.all("sessions.intake.known", int, rows=rows))
     keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
     deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
@@ -154,7 +156,7 @@ def _imported(tx: Tx, snapshot: Snapshot, program: str, certain: list[Absent]) -
             origin = json_text(fields)
             marks = ((row.session, row.hash), *((row.session, at, origin) for at in (row.created_at, "")), row.id)
             is_seen = any(hash(mark) in snapshot.seen for mark in marks)
-            is_of_session = snapshot.is_apart and hash((row.session, fields.get("id"))) in snapshot.seen
+            is_of_session = snapshot.is_apart and hash((row.session, str(fields.get("id")))) in snapshot.seen
             if not is_seen and (is_of_session or hash(origin) in snapshot.seen):
                 certain.append(Absent(str(row.id), row.summary, True, is_certain=True))
             elif not snapshot.is_apart:

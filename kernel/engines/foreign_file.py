@@ -81,19 +81,22 @@ class ExternalDatabase:
                 )
 
     def rows_with(self, table: str, column: str, value: object) -> Iterator[Row]:
-        """Return the rows with this value of a column, a text or a value that reads as this text, in rowid order."""
+        """Return the rows with this value of a column, a text or a value that reads as this text, in rowid order.
+
+        With None those in which it is NULL.
+        """
         columns = self._columns(table)
         condition = (
-            f"{_as_text(column)} = CAST(:value AS TEXT) AND {_is_no_blob(column)}" if column in columns else "false"
+            f"{_as_text(column)} IS CAST(:value AS TEXT) AND {_is_no_blob(column)}" if column in columns else "false"
         )
         return self._rows(table, columns, f" WHERE {condition}", {"value": value})
 
-    def values(self, table: str, column: str) -> Iterator[str]:
-        """Yield the different values of an indexed column, as texts."""
+    def values(self, table: str, column: str) -> Iterator[str | None]:
+        """Yield the different values of an indexed column, as texts; None for NULL."""
         if column in self._columns(table):
             text = f"SELECT DISTINCT {_as_text(column)} FROM {quoted(table)} WHERE {_is_no_blob(column)}"
             for (value,) in self._db.execute(text, None):
-                yield value or ""
+                yield value
 
     def _columns(self, table: str) -> list[str]:
         if table not in self._stored:

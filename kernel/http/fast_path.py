@@ -92,14 +92,11 @@ class FastPathProtocol(uvicorn_protocol.LimitedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accepts the connection, or rejects it with 503 if there are too many, of all or of its address."""
-        super().connection_made(transport)
-        self._address, self._local = client_address(self.client)
-        self._connected_from = self._address
-        self.addresses[self._address] += 1
-        too_many = self.addresses[self._address] > self.limits.connections_of_an_address
-        is_limited = self._address and self.peer not in self.proxies and self._is_of_others()
-        if len(self.connections) > self.limits.connections or (too_many and is_limited):
-            self.reject(503)
+        try:
+            super().connection_made(transport)
+            self._admit()
+        except MemoryError:  # nothing would read what the client sends
+            transport.abort()
 
     def on_incomplete(self, received: int) -> None:
         """Keeps a small body here and hands the rest to ASGI, when the first segment did not complete the request."""
@@ -202,6 +199,15 @@ class FastPathProtocol(uvicorn_protocol.LimitedProtocol):
             if call.report is not None:
                 call.report(uvicorn_protocol.GONE, 0)
 
+    def _admit(self) -> None:
+        self._address, self._local = client_address(self.client)
+        self._connected_from = self._address
+        self.addresses[self._address] += 1
+        too_many = self.addresses[self._address] > self.limits.connections_of_an_address
+        is_limited = self._address and self.peer not in self.proxies and self._is_of_others()
+        if len(self.connections) > self.limits.connections or (too_many and is_limited):
+            self.reject(503)
+
     def _take_target(self) -> None:
         """Takes an absolute URL apart: its authority counts, whatever the Host header says (RFC 9112 section 3.2.2)."""
         scheme, mark, rest = self.url.partition(b"://")
@@ -279,6 +285,12 @@ class FastPathProtocol(uvicorn_protocol.LimitedProtocol):
         call.response_complete = True
         if self._call is call:
             self._call = None
+        try:
+            self._write_response(call, response)
+        except MemoryError:  # the client would wait for ever
+            self.transport.abort()
+
+    def _write_response(self, call: _PendingCall, response: HttpResponse) -> None:
         if call.disconnected or self.is_closing():
             return
         if call.report is not None:

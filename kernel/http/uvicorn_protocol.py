@@ -20,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from kernel.core.ids import current_call, new_call_id
 from kernel.core.limits import BYTES_PER_SECOND, Header, Limits, weight
+from kernel.core.memory import until_memory
 from kernel.security.rate_limit import forwarded_address
 
 # How many responses of this process had which HTTP status; only the event loop counts.
@@ -68,8 +69,10 @@ def begin_report(id_: str, client: str, method: str, url: bytes, headers: Sequen
     return report
 
 
-def observed(app: ASGIApp, report: Report | None) -> ASGIApp:
-    """Return the same application, with the status of its response counted and reported."""
+def observed(app: ASGIApp, report: Report | None, abort: Callable[[], object]) -> ASGIApp:
+    """Return the same application, with the status of its response counted and reported; `abort` ends its connection
+    if memory does not suffice.
+    """
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
         status = size = 0
@@ -85,6 +88,9 @@ def observed(app: ASGIApp, report: Report | None) -> ASGIApp:
         try:
             await app(scope, receive, noting)
             status = status or GONE
+        except MemoryError:  # there may be none for an answer either
+            abort()
+            raise
         finally:
             if report is not None:
                 report(status or 500, size)
@@ -147,12 +153,15 @@ class DeadlineWheel:
         for slot in [slot for slot in self._slots if slot <= reached]:
             for connection in self._slots.pop(slot):
                 connection.slot = 0
-                again = now + TICK if stalled else connection.on_deadline(now)
-                if again is not None:
-                    self.schedule(connection, again)
+                until_memory(self._check, connection, now, is_late=stalled)
         self._timer = None
         if self._slots:
-            self._start_timer(loop)
+            until_memory(self._start_timer, loop)
+
+    def _check(self, connection: Deadlined, now: float, *, is_late: bool) -> None:
+        again = now + TICK if is_late else connection.on_deadline(now)
+        if again is not None:
+            self.schedule(connection, again)
 
 
 # A client this long behind may be closed; a client that takes its answer at once is never behind for so long.
@@ -322,10 +331,16 @@ class ReceiveFlow(FlowControl):
             self.discard()
         return count == requests
 
+    def _go_on_later(self) -> None:
+        try:
+            self._go_on()
+        except MemoryError:  # nothing would call again
+            self._transport.abort()
+
     def _schedule(self) -> None:
         if not self._scheduled:
+            self._loop.call_soon(self._go_on_later)
             self._scheduled = True
-            self._loop.call_soon(self._go_on)
 
     def _stop(self) -> None:
         if not self._stopped and not self._transport.is_closing():
@@ -707,7 +722,7 @@ class LimitedProtocol(HttpToolsProtocol):
         current_call.set(id_)
         cycle.default_headers = [*cycle.default_headers, id_header(id_)]
         report = self.begin_report(id_, scope["method"], scope["raw_path"], headers)
-        super()._start_asgi_task(cycle, cast("Any", observed(app, report)))
+        super()._start_asgi_task(cycle, cast("Any", observed(app, report, self.transport.abort)))
 
     def close(self) -> None:
         """Closes the connection; while the client is sending, lets it read the response first."""

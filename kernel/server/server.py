@@ -197,13 +197,13 @@ class Server(uvicorn.Server):
             self._opened.set()
             return
         self._application = outcome
+        outcome.kernel.store.pools.begin_all()  # before a call may take the memory of their start
         outcome.connections = lambda: len(self.server_state.connections)
         outcome.stopping, outcome.guide, outcome.local = lambda: self.should_exit, self._guide, self._local
         if worker is None:  # before the first answer: by the token a hook knows whom it has asked
             self._local.publish([sock for server in self.servers for sock in server.sockets])
         loop.call_soon_threadsafe(self._gate.set_application, outcome)
         self._opened.set()
-        outcome.kernel.store.pools.begin_all()
         outcome.backups = start_backups(config, self._stopping, worker)
         if worker is None or worker.first:
             at = self._address

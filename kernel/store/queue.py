@@ -4,21 +4,23 @@ import asyncio
 import math
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from heapq import nsmallest
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct
 
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns
+from kernel.core.memory import MEMORY_SECONDS, until_memory
 from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
+from kernel.store.long_work import MORE
 from kernel.store.transaction import Tx
 
 if TYPE_CHECKING:
@@ -159,7 +161,7 @@ class CallQueue:
         self._cheaper: CallQueue | None = None
         if dearer is not None:
             dearer._cheaper = self
-        self._lines: dict[str, deque[Job]] = {}  # of each caller; of callers with equal time the first is next
+        self._lines: OrderedDict[str, deque[Job]] = OrderedDict()  # of callers with equal time the first is next
         self._had: dict[str, int] = {}  # milliseconds, by caller
         self._turn = 0  # the time, in milliseconds, of the caller whose turn began last
         self._running: Counter[str] = Counter()  # by caller
@@ -236,64 +238,85 @@ class CallQueue:
         with self._pool.lock:
             yield not self._groups
 
-    def begin(self) -> tuple[list[Job], list[Job]]:
-        """Return the next jobs, and those that have waited too long; the pool holds the lock.
+    def begin(self, jobs: list[Job], late: list[Job]) -> None:
+        """Adds the next jobs, and those that have waited too long, to these lists; the pool holds the lock.
 
         Each caller in its turn has an equal part, whose jobs stay neighbours to be merged. A job that would make the
-        group too long waits for the next: so the others do not wait for it.
+        group too long waits for the next: so the others do not wait for it. Raises MemoryError only if it has taken no
+        job.
         """
-        self._announced = False
-        jobs: list[Job] = []
-        late: list[Job] = []
         now = time.monotonic()
+        callers = deque(nsmallest(self._group, self._free_callers(), self._had.__getitem__))
+        try:
+            self._take_from(callers, now, jobs, late)
+        except MemoryError:
+            if not (jobs or late):
+                raise
+        if jobs:
+            until_memory(self._note_begin, jobs[0].caller)
+        self._announced = False
+        until_memory(self._announce)
+
+    def _take_from(self, callers: deque[str], now: float, jobs: list[Job], late: list[Job]) -> None:
         size = 0
         part = max(1, self._group // max(1, len(self._lines)))
-        callers = deque(nsmallest(self._group, self._free_callers(), self._had.__getitem__))
         while len(jobs) < self._group and callers:
             caller = callers.popleft()
-            if jobs and size + self._lines[caller][0].size > GROUP_BYTES:
-                break
-            line = self._lines.pop(caller)
-            for _ in range(min(part, len(line), self._group - len(jobs))):
-                if jobs and size + line[0].size > GROUP_BYTES:
-                    break
-                size += line[0].size
-                self._take(line.popleft(), now, jobs, late)
+            line = self._lines[caller]
+            if jobs and size + line[0].size > GROUP_BYTES:
+                return
+            try:
+                for _ in range(min(part, len(line), self._group - len(jobs))):
+                    if jobs and size + line[0].size > GROUP_BYTES:
+                        break
+                    size += line[0].size
+                    self._take(line, now, jobs, late)
+            finally:
+                if line:
+                    self._lines.move_to_end(caller)
+                else:
+                    del self._lines[caller]
             if line:
-                self._lines[caller] = line
                 callers.append(caller)
-        if jobs:
-            self._groups += 1
-            first = jobs[0].caller
-            self._running[first] += 1
-            self._turn = max(self._turn, self._had[first])
-        self._announce()
-        return jobs, late
 
-    def _take(self, job: Job, now: float, jobs: list[Job], late: list[Job]) -> None:
-        """Adds a job that no longer waits to those that run, or that have waited too long, unless it is dropped."""
-        self.waiting -= 1
-        self.taken += 1
-        self.waited += now - job.queued
+    def _take(self, line: deque[Job], now: float, jobs: list[Job], late: list[Job]) -> None:
+        """Moves the first job of a line to those that run, or that have waited too long, unless it is dropped."""
+        job = line[0]
+        waiting, taken, waited = self.waiting - 1, self.taken + 1, self.waited + now - job.queued
+        held = self._pool.bytes
         if now - job.queued > self._max_wait and job.earlier is None and job.deliver is not discard:
+            held -= job.size
             late.append(job)
         elif not job.cancelled or job.earlier is not None:
             jobs.append(job)
-            if job.stages is not None:
-                job.stages.end("queue")
-            return
-        self._pool.bytes -= job.size
+        else:
+            held -= job.size
+        line.popleft()
+        self.waiting, self.taken, self.waited, self._pool.bytes = waiting, taken, waited, held
+        if job.stages is not None:
+            job.stages.end("queue")
+
+    def _note_begin(self, caller: str) -> None:
+        self._running[caller] += 1
+        self._groups += 1
+        self._turn = max(self._turn, self._had[caller])
 
     def end(self, jobs: Sequence[Job], seconds: float) -> None:
-        """Notes that a group has run for so much processor time; the pool holds the lock."""
-        if jobs:
+        """Notes that a group has run for so much processor time; the pool holds the lock.
+
+        Raises MemoryError only if it has noted nothing.
+        """
+        caller, held = jobs[0].caller, self._pool.bytes - sum([job.size for job in jobs])
+        with suppress(MemoryError):
             self._charge(jobs, seconds)
-            self._pool.bytes -= sum([job.size for job in jobs])
-            self._groups -= 1
-            caller = jobs[0].caller
-            self._running[caller] -= 1
-            if not self._running[caller]:
-                del self._running[caller]
+        self._pool.bytes = held
+        self._groups -= 1
+        self._running[caller] -= 1
+        if not self._running[caller]:
+            del self._running[caller]
+
+    def go_on(self) -> None:
+        """Lets what has waited for the end of a group begin; the pool holds the lock."""
         self._announce()
         self._note_end()
         if self._cheaper is not None and self._cheaper.waiting:
@@ -318,14 +341,17 @@ class CallQueue:
             self._had = {caller: had for caller, had in self._had.items() if had > self._turn or caller in self._lines}
 
     def _append(self, job: Job, *, first: bool = False) -> None:
-        caller = job.caller
-        if caller not in self._lines:
-            self._lines[caller] = deque()
-            self._had[caller] = max(self._turn, self._had.get(caller, 0))
-        line = self._lines[caller]
+        """Queues a job, and begins what may begin; raises MemoryError only if nothing is changed."""
+        caller, waiting, held = job.caller, self.waiting + 1, self._pool.bytes + job.size
+        line = self._lines.get(caller) or deque[Job]()
         line.appendleft(job) if first else line.append(job)
-        self.waiting += 1
-        self._pool.bytes += job.size
+        if caller not in self._lines:
+            self._had[caller] = max(self._turn, self._had.get(caller, 0))
+            self._lines[caller] = line
+        self.waiting, self._pool.bytes = waiting, held
+        until_memory(self._note_job)
+
+    def _note_job(self) -> None:
         if self.waiting == self._gathering:
             self._gathered.set()
         if self._announce():
@@ -335,8 +361,8 @@ class CallQueue:
         """Announces the queue if a job may begin; returns whether it did."""
         if self._announced or self._groups >= self._at_once or next(self._free_callers(), None) is None:
             return False
-        self._announced = True
         self._pool.announce(self)
+        self._announced = True
         return True
 
     def _free_callers(self) -> Iterator[str]:
@@ -396,8 +422,8 @@ class ThreadPool:
     def begin_all(self) -> None:
         """Begins every thread: there may be no memory for one later, and its start would keep all others waiting."""
         with self.lock:
-            while len(self._threads) < self._most:
-                self._begin()
+            while len(self._threads) < self._most and self._begin():
+                pass
 
     def leave(self) -> None:
         """Notes that a queue has stopped; after the last one the threads end."""
@@ -411,33 +437,42 @@ class ThreadPool:
         for thread in ending:
             thread.join()
 
-    def _begin(self) -> None:
-        name = f"{self._name}-{len(self._threads)}"
-        self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
-        self._threads[-1].start()
+    def _begin(self) -> bool:
+        """Begins a thread; False if the system gives no other, and those there are do its jobs."""
+        thread = threading.Thread(target=self._serve, name=f"{self._name}-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except (MemoryError, RuntimeError):
+            if not self._threads:
+                raise
+            return False
+        self._threads.append(thread)
+        return True
 
     def _serve(self) -> None:
-        own = threading.Lock()
+        own, turn = threading.Lock(), _Turn()
         own.acquire()
-        turn: _Turn | None = None
-        while (turn := self._next(own, turn)) is not None:
-            if turn.late:
-                fail_all(turn.late, _busy())
-                answer_all(turn.late)
-            if turn.jobs:
-                turn.queue.run(turn.jobs)
+        while True:
+            try:
+                if not self._next(own, turn):
+                    return
+            except MemoryError:  # nothing was taken
+                time.sleep(MEMORY_SECONDS)
+            else:
+                turn.run()
 
-    def _next(self, own: threading.Lock, last: "_Turn | None") -> "_Turn | None":
-        """Return the next turn after the `last` of this thread, waiting for it; None once all queues have stopped."""
+    def _next(self, own: threading.Lock, turn: "_Turn") -> bool:
+        """Ends the turn of this thread and takes its next, waiting for it; False once all queues have stopped."""
         pausing = False
         while True:
             with self.lock:
                 if pausing:
                     pausing = self._pausing = False
-                turn, delay = self._take(last)
-                last = None
-                if turn is not None or not (self._ready or self.queues):
-                    return turn
+                delay = self._take(turn)
+                if turn.queue is not None:
+                    return True
+                if not (self._ready or self.queues):
+                    return False
                 if self._ready and not self._pausing:
                     pausing = self._pausing = True
                 else:
@@ -447,33 +482,68 @@ class ThreadPool:
             else:
                 own.acquire()
 
-    def _take(self, last: "_Turn | None") -> "tuple[_Turn | None, float]":
-        """Ends the `last` turn of a thread and takes its next, so that no other thread wakes up for nothing.
+    def _take(self, turn: "_Turn") -> float:
+        """Ends the turn of a thread and takes its next, so that no other thread wakes up for nothing.
 
-        Without a turn that may begin now, returns None and the seconds to the end of the head start.
+        Returns the seconds to the end of the head start; without a turn that may begin now the thread has none. Raises
+        MemoryError only between the two.
         """
         now, spent = time.monotonic(), time.thread_time()
-        if last is not None:
-            del self._begun[threading.get_ident()]
-            last.queue.end(last.jobs, spent - last.began)
+        turn.end(spent)
+        self._begun.pop(threading.get_ident(), None)
         delay = max(self._begun.values(), default=-math.inf) + self._head_start - now
-        turn: _Turn | None = None
         if self._ready and delay <= 0:
             self._begun[threading.get_ident()] = now
-            queue = self._ready.popleft()
-            turn = _Turn(queue, *queue.begin(), spent)
-        if turn is not None:
+            queue = self._ready[0]
+            turn.begin(queue, spent)
+            self._ready.popleft()
             self.wake()
-        return turn, delay
+        return delay
 
 
-class _Turn(NamedTuple):
-    """The jobs of a queue that a thread runs, and those that have waited too long."""
+class _Turn:
+    """The jobs of a queue that a thread runs, and those that have waited too long; a thread keeps it, since there may
+    be no memory for another.
+    """
 
-    queue: CallQueue
-    jobs: list[Job]
-    late: list[Job]
-    began: float  # processor time of the thread
+    __slots__ = ("_began", "_jobs", "_late", "queue")
+
+    def __init__(self) -> None:
+        self.queue: CallQueue | None = None
+        self._jobs: list[Job] = []
+        self._late: list[Job] = []
+        self._began = 0.0  # processor time of the thread
+
+    def begin(self, queue: CallQueue, now: float) -> None:
+        """Takes the next jobs of a queue; the pool holds the lock."""
+        self._jobs, self._late = [], []
+        queue.begin(self._jobs, self._late)
+        self.queue, self._began = queue, now
+
+    def run(self) -> None:
+        if self._late:
+            until_memory(_refuse, self._late)
+        if self.queue is not None and self._jobs:
+            try:
+                self.queue.run(self._jobs)
+            except MemoryError:
+                until_memory(self._answer_rest)
+
+    def end(self, now: float) -> None:
+        """Ends the turn, if there is one; the pool holds the lock."""
+        queue = self.queue
+        if queue is None:
+            return
+        if self._jobs:
+            queue.end(self._jobs, now - self._began)
+            self._jobs = self._late = _NO_JOBS
+        queue.go_on()
+        self.queue = None
+
+    def _answer_rest(self) -> None:
+        """Answers the jobs, those without an answer with a refusal; one with more to do waits in the queue."""
+        fail_all([job for job in self._jobs if job.answer is None], _busy())
+        answer_all([job for job in self._jobs if job.answer is not MORE])
 
 
 class Callers:
@@ -499,6 +569,14 @@ class Callers:
 def key_of(context: CallContext) -> str:
     """Return the key of a caller; behind it clients give themselves any name."""
     return context.actor.partition("/")[0]
+
+
+_NO_JOBS: list[Job] = []
+
+
+def _refuse(jobs: Sequence[Job]) -> None:
+    fail_all(jobs, _busy())
+    answer_all(jobs)
 
 
 def _busy() -> Fault:
@@ -559,9 +637,9 @@ def answer_all(jobs: Sequence[Job]) -> None:
 
 def _deliver(jobs: Sequence[Job]) -> None:
     for job in jobs:
+        until_memory(job.deliver, job)
         # The callback often holds the job: dropping it here breaks a cycle that only the collector would free.
-        deliver, job.deliver = job.deliver, discard
-        deliver(job)
+        job.deliver = discard
 
 
 def discard(_job: Job) -> None:

@@ -25,8 +25,8 @@ def bad_rows(draw: some.DrawFn, row: dict[str, Any]) -> Any:
             some.permutations(names).map(lambda order: {name: row[name] for name in order}),
             some.tuples(some.sampled_from(names), some.sampled_from(ODD)).map(lambda pair: {**row, pair[0]: pair[1]}),
             some.sampled_from(names).map(lambda name: {key: row[key] for key in names if key != name}),
-            some.sampled_from([*_places(row)]).flatmap(
-                lambda place: some.sampled_from(ODD).map(lambda odd: _spoiled(row, place, odd))
+            some.sampled_from([*places(row)]).flatmap(
+                lambda place: some.sampled_from(ODD).map(lambda odd: spoiled(row, place, odd))
             ),
             some.just({**row, "padding": "x" * 1_100_000}),
             some.just({**row, "deep": json.loads("[" * 200 + "]" * 200)}),
@@ -34,19 +34,20 @@ def bad_rows(draw: some.DrawFn, row: dict[str, Any]) -> Any:
     )
 
 
-def _places(value: Any) -> Iterator[tuple[Any, ...]]:
+def places(value: Any) -> Iterator[tuple[Any, ...]]:
     """The places of all values in a value, each as the names and numbers that lead to it."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, part in parts:
         yield (name,)
-        yield from ((name, *rest) for rest in _places(part))
+        yield from ((name, *rest) for rest in places(part))
 
 
-def _spoiled(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
+def spoiled(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
+    """The value with an odd value in this place."""
     if not place:
         return odd
     copy = value.copy()
-    copy[place[0]] = _spoiled(value[place[0]], place[1:], odd)
+    copy[place[0]] = spoiled(value[place[0]], place[1:], odd)
     return copy
 
 

@@ -3,8 +3,9 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from kernel.cli.main import parser
 from kernel.core.config import from_mapping
 from kernel.core.errors import Fault
 from kernel.server import app
-from tests.imports.damage import ODD, bad_rows, mangled
+from tests.imports.damage import ODD, bad_rows, mangled, places, spoiled
 from tests.imports.harness import Shell
 from tests.imports.sources import COGX_ROWS, ROWS, SOURCES, text_files, written
 from tests.unit.handlers.brain import original
@@ -270,6 +271,49 @@ def test_odd_values_of_the_originals_raise_nothing(kind: str, shell: Shell, tmp_
         assert shell.export().read_bytes() == before
 
     check()
+
+
+@pytest.mark.parametrize("name", [*(f"{name} file" for name in SOURCES), *ORIGINALS])
+def test_no_type_of_any_value_in_a_source_raises(name: str, shell: Shell, tmp_path: Path) -> None:
+    """Each value in JSON, and each column of a database, becomes a list, an object, null, and one more in turn."""
+    subject = SUBJECTS[name](tmp_path)
+    for number, spoil_file in enumerate(spoilings(subject.file)):
+        spoil_file(number)
+        with suppress(Fault):
+            shell.run("import", subject.kind, str(subject.path), "--dry-run", "--json")
+
+
+def spoilings(file: Path) -> Iterator[Callable[[int], None]]:
+    """Changes of a file of JSON or a database; none of other files."""
+    whole = file.read_bytes()
+    if whole.startswith(b"SQLite format 3"):
+        yield from (partial(spoil_column, file, whole, *column) for column in columns_of(file))
+    with suppress(ValueError):
+        value = json.loads(whole)
+        yield from (partial(spoil_value, file, value, place) for place in places(value) for _ in range(4))
+
+
+def spoil_value(file: Path, value: Any, place: tuple[Any, ...], number: int) -> None:
+    odd = ([["x"]], {"a": {"b": []}}, None, ODD[number // 4 % len(ODD)])[number % 4]
+    file.write_text(json.dumps(spoiled(value, place, odd)), encoding="utf-8")
+
+
+def columns_of(file: Path) -> list[tuple[str, str, object]]:
+    with closing(sqlite3.connect(file)) as database:
+        tables = database.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND NOT wr").fetchall()
+        return [
+            (table, row[1], odd)
+            for (table,) in tables
+            for row in database.execute(f'PRAGMA table_info("{table}")')
+            for odd in (None, b"\xff\x00", '[["x"]]')
+        ]
+
+
+def spoil_column(file: Path, whole: bytes, table: str, column: str, odd: object, _number: int) -> None:
+    file.write_bytes(whole)
+    with closing(sqlite3.connect(file)) as database, suppress(sqlite3.IntegrityError, sqlite3.OperationalError):
+        database.execute(f'UPDATE "{table}" SET "{column}" = ?', (odd,))
+        database.commit()
 
 
 def spoil(path: Path, data: some.DataObject) -> None:

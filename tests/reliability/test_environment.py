@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import apsw
@@ -98,6 +99,52 @@ def test_json_that_exceeds_the_memory_is_an_error_and_not_the_end_of_the_process
     assert (done.returncode, done.stdout) == (0, "MemoryError\n")
 
 
+# After a call, so many requests for memory are granted, and so many refused, to whatever thread they are of.
+FAILING_REQUESTS = """
+import sys
+import time
+import _testcapi
+from kernel.store.context import CallContext
+from kernel.store.queue import CallQueue, Job, ThreadPool, discard
+
+def answered(granted, refused):
+    refusing, done = [True], []
+
+    def run(jobs):
+        if refusing:
+            del refusing[:]
+            _testcapi.set_nomemory(granted, granted + refused)
+        else:
+            done.extend(jobs)
+
+    pool = ThreadPool("pool", 2)
+    queue = CallQueue(pool, run, group=4)
+    pool.begin_all()
+    callers = [CallContext("things", "add", name) for name in "ab"]
+    queue.put(Job(int, callers[0], discard))
+    time.sleep(0.005)
+    _testcapi.remove_mem_hooks()
+    for number in range(4):
+        queue.put(Job(int, callers[number % 2], discard))
+    end = time.monotonic() + 10
+    while len(done) < 4 and time.monotonic() < end:
+        time.sleep(0.001)
+    return len(done), queue.waiting, pool.bytes, [thread.is_alive() for thread in pool._threads]
+
+for refused in (1, 2, 40):
+    for granted in range(60):
+        assert answered(granted, refused) == (4, 0, 0, [True, True]), (granted, refused)
+print("served")
+"""
+
+
+@pytest.mark.skipif(find_spec("_testcapi") is None, reason="requests for memory are made to fail by Python's own tests")
+def test_a_queue_whose_threads_get_no_memory_serves_the_next_calls() -> None:
+    command = [sys.executable, "-c", FAILING_REQUESTS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "served\n"), done.stderr
+
+
 def address_space(pid: int) -> int:
     """Bytes of address space a process has."""
     words = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
@@ -123,6 +170,8 @@ class Sender(threading.Thread):
                 self.answers.append(status)
                 if status == 200:
                     self.kept[path] = content
+        except TimeoutError:  # with an answer that never comes
+            self.answers.append(-1)
         except LOST:
             self.answers.append(0)
         finally:

@@ -175,9 +175,11 @@ def test_rows_are_found_by_what_reads_as_a_text_and_counted(tmp_path: Path, copi
     with open_external(file, copies) as opened:
         opened.index("event", "memory")
         opened.index("event", "absent")
-        assert sorted(opened.values("event", "memory")) == ["", "7", "a"]
-        found = {key: [row["n"] for row in opened.rows_with("event", "memory", key)] for key in ("a", 7, "7", "b")}
-        assert found == {"a": [1, 6], 7: [2, 5], "7": [2, 5], "b": []}
+        assert {*opened.values("event", "memory")} == {None, "7", "a"}
+        found = {
+            key: [row["n"] for row in opened.rows_with("event", "memory", key)] for key in ("a", 7, "7", "b", None)
+        }
+        assert found == {"a": [1, 6], 7: [2, 5], "7": [2, 5], "b": [], None: [4]}
         assert [*opened.rows_with("event", "absent", "a")] == [*opened.values("event", "absent")] == []
         assert [row["n"] for row in opened.rows("event", "n")] == [1, 2, 3, 4, 5, 6]
         assert [opened.count(name) for name in ("event", "other", "absent")] == [6, 0, 0]
