@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from handlers.brain.base import decode_words
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.calls.dialect import Concept, IndexSource
-from kernel.core.text import begins_with
+from kernel.core.text import begins_with, json_text, stored_object, words_of_json
 from kernel.search import index
 from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
@@ -41,8 +41,8 @@ def join_sentences(*parts: str | None) -> str:
 
 
 def memory_source(space: str, row: Memory) -> IndexSource:
-    """Return an active memory: its content is embedded; category and tags are full-text only."""
-    words = full_text_words(row.category, row.tags)
+    """Return an active memory: its content is embedded; labels, tags and metadata are full-text only."""
+    words = _words((row.category, row.subcategory), (row.tags,), row.metadata)
     times = ("valid_from", "valid_until")
     fields = _fields(row, "category", "subcategory", *_DEFAULTS, *times, "project_id", "metadata")
     return IndexSource(space, row.id, "memory", row.content, words, Concept(tags=decode_words(row.tags), fields=fields))
@@ -54,30 +54,32 @@ def _fields(row: Memory | Entity | Note | Resource, *names: str) -> dict[str, ob
 
 
 def entity_source(space: str, row: Entity) -> IndexSource:
-    """Return an active entity: name and description are embedded; type, tags and aliases are full-text only."""
-    words = full_text_words(row.type, row.tags, row.aliases)
+    """Return an active entity: name and description are embedded; type, tags, aliases and metadata are full-text
+    only.
+    """
+    words = _words((row.type, row.subtype), (row.tags, row.aliases), row.metadata)
     fields = {"entity_type": row.type, "aliases": decode_words(row.aliases), **_fields(row, "subtype", "metadata")}
     concept = Concept(row.name, body=row.description or "", tags=decode_words(row.tags), fields=fields)
     return IndexSource(space, row.id, "entity", join_sentences(row.name, row.description), words, concept)
 
 
 def note_source(space: str, row: Note) -> IndexSource:
-    """Return a note: see `note_text`; key points and tags are full-text only."""
+    """Return a note: see `note_text`; key points, category and tags are full-text only."""
     points, tags = decode_words(row.key_points), decode_words(row.tags)
-    text, words = note_text(row.title, row.summary, row.content), full_text_words("", row.key_points, row.tags)
+    text, words = note_text(row.title, row.summary, row.content), _words((row.category,), (row.key_points, row.tags))
     fields = _fields(row, "note_type", "category", "project_id", "entity_id", "parent_note_id")
     concept = Concept(row.title, row.summary or "", row.content, tags, points, fields)
     return IndexSource(space, row.id, "note", text, words, concept)
 
 
 def resource_source(space: str, row: Resource) -> IndexSource:
-    """Return a resource that is not archived; its tags are full-text only."""
+    """Return a resource that is not archived; its category and tags are full-text only."""
     takeaways, tags = decode_words(row.key_takeaways), decode_words(row.tags)
     text = resource_text(row.title, row.description, row.notes, takeaways, row.url)
     body = "\n".join(part for part in (row.notes, *takeaways, row.url) if part)
     fields = _fields(row, "resource_type", "category", "quality_rating", "domain", "project_id", "source_memory_id")
     concept = Concept(row.title, row.description or "", body, tags, fields=fields)
-    return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags), concept)
+    return IndexSource(space, row.id, "resource", text, _words((row.category,), (row.tags,)), concept)
 
 
 class Kind(NamedTuple):
@@ -124,6 +126,10 @@ def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:
         index.drop(tx, source.space, source.key)
 
 
-def full_text_words(first: str, *columns: str | None) -> str:
-    texts = (text for column in columns for text in decode_words(column))
-    return " ".join(part for part in (first, *texts) if part)
+def _words(labels: Sequence[str | None], lists: Sequence[str | None], metadata: str | None = None) -> str:
+    """Return the words of labels, of columns with lists, and of metadata, but for the source of an imported memory."""
+    texts = [*labels, *(text for column in lists for text in decode_words(column))]
+    if metadata and (values := stored_object(metadata)):
+        values.pop("from", None)
+        texts.append(words_of_json(json_text(values)) if values else "")
+    return " ".join(text for text in texts if text)

@@ -249,9 +249,8 @@ def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> Ind
     texts = {name: text for name in others if (text := values[name])}
     concept = Concept(row.name, body=values[first] or "", tags=tags, fields=fields, texts=texts)
     scope = scope_key(row.scope_type, row.scope_id)
-    words = "\n".join(
-        words_of_json(values[name]) for name in kind.version_fields if name in JSON_COLUMNS and values[name]
-    )
+    parts = (words_of_json(values[name]) for name in kind.version_fields if name in JSON_COLUMNS and values[name])
+    words = "\n".join([*([row.category] if row.category else ()), *parts])
     return IndexSource(kind.space, row.id, scope, entry_text(row, current), words, concept)
 
 

@@ -219,8 +219,8 @@ def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def extra_index_text(row: MemoryRow) -> str:
-    """Return the words indexed beside the content: summary, tags and metadata, unless generated or empty."""
-    parts = (_given_summary(row), _given_tags(row), row.metadata if row.metadata != "{}" else "")
+    """Return the words indexed beside the content: kind, summary, tags and metadata, unless generated or empty."""
+    parts = (row.kind, _given_summary(row), _given_tags(row), row.metadata if row.metadata != "{}" else "")
     return "\n".join(part for part in parts if part)
 
 

@@ -57,7 +57,6 @@ OF_NO_MEMORY = {
     for request in requests.split()
     for name in names.split()
 }
-LABELS = {"category", "subcategory", "subtype", "kind", "metadata"}  # which no contract searches by words
 ERASING = {"clear_memory", "maintenance", "memory_init", "archive_memory_store", "delete_memory_store"}
 OF_ANOTHER = re.compile(
     r".*(_id|Id|_ids|Ids|_until|Until|_from|_at|At|Version|sha256|since)|id|view|filePath|asOf|valid\w+"
@@ -261,8 +260,7 @@ def missing_from_recall(made: Made, memory: tuple[str, str, str], texts: list[st
     whole = "\n".join([read.get("text", ""), *leaves([*read.get("beside", {}).values()])])
     if any(text not in whole for text in texts):
         yield f"{space} {scope}: not all of it read by its id"
-    searched = [word for word in words if made.words.made[word].partition(" ")[2] not in LABELS]
-    if any(id_ not in made.recall(query=query) for query in (*searched, " ".join(searched[:2]))):
+    if any(id_ not in made.recall(query=query) for query in (*words, " ".join(words[:2]))):
         yield f"{space} {scope}: not found by each of its words"
 
 

@@ -29,7 +29,7 @@ TEXTS = {
 }
 SPELLED = {"georgian"}
 OLD = "2020-01-02T03:04:05.678Z"
-MIGRATIONS = ("0024_index_texts.sql", "0033_example_words.sql")
+MIGRATIONS = ("0024_index_texts.sql", "0033_example_words.sql", "0034_label_words.sql")
 INDEX = "SELECT key, grams, scale > 0 FROM doc JOIN doc_vector AS v ON v.doc = doc.id ORDER BY key"
 
 

@@ -55,7 +55,7 @@ def test_create_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, cloc
         subtype="server",
         description="Knots on cords",
         tags=["inca"],
-        metadata={"a": [1]},
+        metadata={"a": ["khipu"], "from": {"file": "export"}},
     )
 
     assert answer == row(
@@ -65,11 +65,11 @@ def test_create_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, cloc
         subtype="server",
         description="Knots on cords",
         tags='["inca"]',
-        metadata='{"a":[1]}',
+        metadata='{"a":["khipu"],"from":{"file":"export"}}',
     )
     assert call_ok("get_entities", db="core") == [answer]
-    found = [by_words(kernel, words) for words in ("quipu", "knots", "system", "inca", "server")]
-    assert found == [{"ent_1"}] * 4 + [set()]
+    found = [by_words(kernel, words) for words in ("quipu", "knots", "system", "inca", "server", "khipu", "export")]
+    assert found == [{"ent_1"}] * 6 + [set()]  # the source of an imported row is no word of it
     assert events(kernel, "ent_1") == [("created", None, "Quipu. Knots on cords", None)]
 
 
