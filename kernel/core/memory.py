@@ -5,8 +5,13 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 P = ParamSpec("P")
-MEMORY_SECONDS = 0.01  # in which a call that got no memory ends
+_SECONDS = 0.01  # in which a call that got no memory ends
 _TRIES = 200
+
+
+def wait_for_memory() -> None:
+    """Block the thread for the time in which another gives up its call, and the memory of that."""
+    time.sleep(_SECONDS)
 
 
 def until_memory(work: Callable[P, object], *args: P.args, **options: P.kwargs) -> None:
@@ -18,7 +23,7 @@ def until_memory(work: Callable[P, object], *args: P.args, **options: P.kwargs) 
         try:
             work(*args, **options)
         except MemoryError:
-            time.sleep(MEMORY_SECONDS)
+            wait_for_memory()
         else:
             return
     raise MemoryError

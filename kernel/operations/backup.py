@@ -112,13 +112,20 @@ class BackupLoop:
         """Make backups until `stopping` is set; a failure is logged, and tried again."""
         wait = 0.0
         while not stopping.wait(wait):
-            now = datetime.fromisoformat(utc_now()).timestamp()
-            due = time_of_newest(self.schedule.to) + self.schedule.every - now
-            wait = min(_POLL_SECONDS, max(due, 0.0))
-            if due <= 0 and self._take():
-                wait = min(_POLL_SECONDS if self._made() else _RETRY_SECONDS, self.schedule.every)
-            elif due <= 0:
-                wait = _POLL_SECONDS
+            try:
+                wait = self._make_if_due()
+            except MemoryError:
+                wait = _RETRY_SECONDS
+
+    def _make_if_due(self) -> float:
+        """Return the seconds to the next look."""
+        now = datetime.fromisoformat(utc_now()).timestamp()
+        due = time_of_newest(self.schedule.to) + self.schedule.every - now
+        if due > 0:
+            return min(_POLL_SECONDS, due)
+        if self._take():
+            return min(_POLL_SECONDS if self._made() else _RETRY_SECONDS, self.schedule.every)
+        return _POLL_SECONDS
 
     def _made(self) -> bool:
         try:

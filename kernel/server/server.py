@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from kernel.core.config import VERSION, Config, on_loopback
 from kernel.core.errors import Fault
 from kernel.core.limits import Limits
+from kernel.core.memory import wait_for_memory
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
 from kernel.security.local_access import LocalAccess
@@ -121,6 +122,14 @@ class Server(uvicorn.Server):
                 worker.accept(loop, sockets, self._serve_connection)
             self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
             self._opening.start()
+
+    async def main_loop(self) -> None:
+        """Wait until the server is to end; that a look at the clock gets no memory is no reason."""
+        while True:
+            try:
+                return await super().main_loop()
+            except MemoryError:
+                wait_for_memory()
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to end: after a signal, after `idle_exit` seconds without requests, or without the parent."""

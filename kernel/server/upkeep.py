@@ -4,9 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kernel.calls.dispatch import catch_faults
+from kernel.core.memory import until_memory
 from kernel.operations.compact import tidy
 from kernel.operations.consistency import complete_index
 from kernel.operations.file_check import damage_of
@@ -69,16 +71,20 @@ class Upkeep:
         self._warm(on_loaded)
         due = 0.0
         while not stopping.is_set():
-            all_due = time.monotonic() >= due
-            for entry in [*self._opened.values()]:
-                if self._is_due(entry, all_due):
-                    self._tend(entry, stopping)
-            if all_due or self._closed > _CLOSED_TENANTS:
-                self._closed = 0
-                process.trim_memory()
-            if all_due:
-                due = time.monotonic() + _TIDY_SECONDS
-            stopping.wait(_TICK_SECONDS)
+            with suppress(MemoryError):  # there is more in the next second
+                due = self._tend_all(due, stopping)
+            until_memory(stopping.wait, _TICK_SECONDS)
+
+    def _tend_all(self, due: float, stopping: threading.Event) -> float:
+        """Tends the stores that need it, from the time `due` on all that have changed; returns the next such time."""
+        all_due = time.monotonic() >= due
+        for entry in [*self._opened.values()]:
+            if self._is_due(entry, all_due):
+                self._tend(entry, stopping)
+        if all_due or self._closed > _CLOSED_TENANTS:
+            self._closed = 0
+            process.trim_memory()
+        return time.monotonic() + _TIDY_SECONDS if all_due else due
 
     def _warm(self, on_loaded: Callable[[], None] | None) -> None:
         main, embedder = self._main, self._main.store.context.embedder

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kernel.core.errors import Fault
 from kernel.core.ids import now_ns
-from kernel.core.memory import MEMORY_SECONDS, until_memory
+from kernel.core.memory import until_memory, wait_for_memory
 from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
@@ -457,7 +457,7 @@ class ThreadPool:
                 if not self._next(own, turn):
                     return
             except MemoryError:  # nothing was taken
-                time.sleep(MEMORY_SECONDS)
+                wait_for_memory()
             else:
                 turn.run()
 
