@@ -376,6 +376,11 @@ class VectorTable:
         return table
 
 
+def load_library() -> None:
+    """Loads the library that compares: once the server is full, the system may give no file or memory for it."""
+    import simsimd  # noqa: F401
+
+
 def compare(query: Array, codes: Array, metric: Any = "dot", dtype: Any = "int8") -> Floats:
     """Return the value of a metric for each row of the codes, by default the product of int8 vectors."""
     import simsimd

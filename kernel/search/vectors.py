@@ -239,6 +239,7 @@ def load_vectors(tx: Tx) -> None:
 def load_all_vectors(tx: Tx) -> None:
     cache: SearchCache = tx.context.search_cache
     try:
+        ann.load_library()
         load_vectors(tx)
         cache.warming = False
     finally:

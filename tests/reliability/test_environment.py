@@ -23,7 +23,7 @@ from kernel.server import app
 from kernel.server.app import Kernel
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
-from tests.reliability.server_process import LOST, ROOT, Client, disagreements, free_port, memories, serving
+from tests.reliability.server_process import LOST, ROOT, Client, disagreements, free_port, memories, serving, until
 from tests.reliability.write_scenario import PATHS, SCOPES, Kept
 from tests.support.reliability_power_cut import run
 
@@ -206,6 +206,25 @@ def test_a_server_that_gets_no_more_memory_refuses_what_is_large_and_loses_nothi
     assert disagreements(tmp_path / "data") == []
     outcome = f"{len(answers) - len(kept)} of {len(answers)} refused, lives on, 0 lost"
     catalogue("R08", injected="server at the end of its address space", times=1, outcome=outcome)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux alone")
+def test_a_server_that_may_open_no_more_files_answers_over_the_connections_it_has(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        client = Client(server.port)
+        assert client.call("add_memory", path="tea", content="Ada likes tea.")[0] == 200
+        maps = Path(f"/proc/{server.process.pid}/maps")
+        until(lambda: "simsimd" in maps.read_text(encoding="utf-8"), "the library that compares vectors")
+        most = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)[1]
+        files = len([*Path(f"/proc/{server.process.pid}/fd").iterdir()])
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (files, most))
+        answers = [client.call(name, query="Ada tea")[0] for name in ("recall", "search_nodes")]
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        assert answers == [200, 200]
+        client.close()
+        client = Client(server.port)
+        assert client.call("read_memory", path="tea")[0] == 200
+        client.close()
 
 
 def started(data: Path, *before: str) -> tuple[int, str]:

@@ -1,5 +1,7 @@
 """The SQLite version in use, SQLite's errors as Faults, and the errors of its integrity check."""
 
+import errno
+
 import apsw
 
 from kernel.core.errors import NO_MEMORY, NO_SPACE, Code, Fault, is_disk_full
@@ -16,6 +18,7 @@ IO_ERRORS = (apsw.IOError,)
 BUSY = (apsw.BusyError,)
 # SQLite reports memory that it cannot map, or that its I/O layer cannot get, as an error of the disk.
 _OUT_OF_MEMORY = {apsw.SQLITE_IOERR_NOMEM, apsw.SQLITE_IOERR_SHMMAP}
+_EXHAUSTED = {errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
@@ -33,11 +36,13 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 
 def as_fault(error: BaseException) -> Fault | None:
-    """Return the Fault for an error of SQLite; None for an error that callers must not see, since it is a bug."""
+    """Return the Fault for an error of SQLite or the system; None for a bug, which callers must not see."""
     if is_disk_full(error) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
         return Fault("storage", NO_SPACE)
     if getattr(error, "extendedresult", 0) in _OUT_OF_MEMORY:
         return Fault("busy", NO_MEMORY)
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        return Fault("busy", "The system gives the server no more memory or open files, try again.")
     return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 
