@@ -221,7 +221,11 @@ _ENTRY_COLUMNS = len(EntryRow._fields)
 
 
 def loads(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
+    """Return the value of a JSON column; the text itself of a row from elsewhere that holds none."""
+    try:
+        return None if text is None else msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return text
 
 
 def dumps(value: Any) -> str | None:

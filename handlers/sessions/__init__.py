@@ -39,9 +39,13 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Yield the documents of some memories with the entities that rest on them, and of some entities."""
-    memory_ids = [int(key) for space, key in keys if space == memories.SPACE]
+    memory_ids = _numbers(keys, memories.SPACE)
     yield from memories.sources_of(tx, memory_ids)
-    yield from graph.sources_of(tx, [int(key) for space, key in keys if space == graph.ENTITY_SPACE], memory_ids)
+    yield from graph.sources_of(tx, _numbers(keys, graph.ENTITY_SPACE), memory_ids)
+
+
+def _numbers(keys: Keys, space: str) -> list[int]:
+    return [number for space_, key in keys if space_ == space and (number := memories.number_of(key))]
 
 
 DIALECT = Dialect(

@@ -218,6 +218,11 @@ def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
     return [(SPACE, str(number)) for number in tx.all("sessions.memories.tagged", int, tags=tags)]
 
 
+def number_of(key: str) -> int:
+    """Return the id that a key names; 0 for the key of no memory, as a file may have it."""
+    return int(key) if key.isascii() and key.isdigit() and len(key) < 16 else 0
+
+
 def extra_index_text(row: MemoryRow) -> str:
     """Return the words indexed beside the content: kind, summary, tags and metadata, unless generated or empty."""
     parts = (row.kind, _given_summary(row), _given_tags(row), row.metadata if row.metadata != "{}" else "")

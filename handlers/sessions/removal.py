@@ -94,7 +94,7 @@ def compose(text: str, _name: str) -> ToolCall:
 
 def curate(tx: Tx, space: str, key: str) -> Curation | None:
     """Return the entities of a memory; the relations of an entity, and the memories that mention it."""
-    number = int(key) if key.isascii() and key.isdigit() and len(key) < 16 else 0
+    number = memories.number_of(key)
     if space == memories.SPACE:
         if tx.one("sessions.graph.memory_id", int, id=number) is None:
             return None

@@ -168,17 +168,25 @@ def _add(tx: Tx, state: _State, batch: Sequence[tuple[int, _Line]]) -> None:
         if line.row is not None:
             _add_row(tx, state, number, line.table, line.row)
         elif line.history is not None:
+            _check_space(state, number, line.history.space)
             _check_times(state, number, line.history.at)
             _add_event(tx, state, line.history)
         elif line.release is not None and not tx.readonly:
             tx.run("kernel.portable_import.add_release", **msgspec.structs.asdict(line.release))
         elif line.doc is not None:
+            _check_space(state, number, line.doc.space)
             _check_times(state, number, line.doc.created_at, line.doc.updated_at)
             documents.append(line.doc)
     if documents and not tx.readonly:
         _index(tx, state, documents)
     for _ in batch:
         count_step(tx)
+
+
+def _check_space(state: _State, number: int, space: str) -> None:
+    if space.partition(":")[0] not in {dialect.name for dialect in state.dialects}:
+        name = one_line(harmless(space), 40)
+        raise _refused(state.name, number, f"holds a memory of {name}, which this version does not have")
 
 
 def _check_times(state: _State, number: int, *times: str) -> None:

@@ -1,6 +1,8 @@
 """Runs the commands of a store, as a person does."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,19 @@ import pytest
 from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.core.config import Config
+from kernel.core.errors import Fault
 from kernel.server import app
+
+
+@contextmanager
+def perhaps_refused() -> Iterator[None]:
+    """Whatever is refused is refused for a reason, and is no bug."""
+    refusal: list[Fault] = []
+    try:
+        yield
+    except Fault as fault:
+        refusal.append(fault)
+    assert [fault for fault in refusal if fault.code == "internal"] == []
 
 
 class Shell:

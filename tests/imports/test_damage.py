@@ -12,6 +12,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -19,7 +20,8 @@ import pytest
 from handlers.importers import archives, text_files
 from kernel.core.errors import Fault
 from kernel.store import long_work
-from tests.imports.harness import Shell
+from tests.imports.damage import places, spoiled
+from tests.imports.harness import Shell, perhaps_refused
 from tests.imports.sources import MEMBERS, ROWS, SOURCES, json_file, written
 from tests.imports.sources import text_files as folder_of
 
@@ -99,6 +101,34 @@ def test_what_fails_after_the_first_slice_is_taken_back(
     before = other.export().read_bytes()
     with pytest.raises(Fault, match=r"line \d+: holds a row of scopes_\w+ that is here with another content"):
         other.run("import", str(rewritten))
+    assert other.export().read_bytes() == before
+
+
+ODD_VALUES = ("a b", -1.5, None, "a b", -1.5)
+MOST_ODD = 3 if "DAMAGED_IMPORTS" in os.environ else 1
+FILLING = ("mem0 history", "rules", "claude-mem", "server-memory", "obsidian", "letta")
+
+
+def test_no_type_of_any_value_in_an_export_of_everything_raises(shell: Shell, other: Shell, tmp_path: Path) -> None:
+    for name in FILLING:
+        folder = tmp_path / name.replace(" ", "-")
+        folder.mkdir()
+        shell.bring(SOURCES[name].make(folder))
+    lines = shell.export().read_bytes().splitlines()[:-1]
+    before = other.export().read_bytes()
+    path = tmp_path / "spoiled.jsonl"
+    tried = set[tuple[Any, ...]]()
+    for at, line in enumerate(lines):
+        value = json.loads(line)
+        for place in places(value):
+            kind = (value.get("table"), *place)
+            for odd in () if kind in tried else ODD_VALUES[len(tried) % 3 :][:MOST_ODD]:
+                spoiled_line = json.dumps(spoiled(value, place, odd)).encode()
+                path.write_bytes(_sealed([*lines[:at], spoiled_line, *lines[at + 1 :]]))
+                with perhaps_refused():
+                    other.run("import", "jsonl", str(path))
+                    other.run("undo", str(other.audit()[0]["id"]))
+            tried.add(kind)
     assert other.export().read_bytes() == before
 
 

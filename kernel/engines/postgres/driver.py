@@ -45,7 +45,7 @@ _KEEPALIVE = {
 }
 _UNKNOWN_TYPE = 705  # of a literal in the columns of a result
 Loaded = Any
-CONSTRAINTS = "23"  # the class of violated constraints
+CONSTRAINTS = ("23", "22P02", "42804")  # the class of violated constraints, and values of another type
 _CANCELED = "57014"
 UNREACHABLE = "Cannot reach the database."
 _LOST = {"08", "57", "58"}  # connections, shutdowns and cancelling, the system beneath
