@@ -27,6 +27,7 @@ _OK = 200
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 _EMPTY = "nothing is stored yet; `quipu add TEXT` adds a memory"
+_UNREADABLE = "nothing is stored that this key may read"
 _ELSEWHERE = "Exports, replicas and backups elsewhere are not checked: delete those that are older than this."
 _STDIN = "-"
 _PREFIX = "quipu-edit-"
@@ -70,7 +71,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     print(output_text, end="")
     if not output_text:
         held = arguments.command == "recall" and _ask(send, "recall", {**request, "expired": True}, style)
-        other = "nothing found" if _ask(send, "list", {"limit": 1}, style) else _EMPTY
+        empty = _UNREADABLE if arguments.key else _EMPTY
+        other = "nothing found" if _ask(send, "list", {"limit": 1}, style) else empty
         output.note("nothing that holds today; --expired shows what did" if held else other)
     return 0 if output_text else 1
 

@@ -216,9 +216,12 @@ def test_keys_bound_what_a_command_may_do_and_the_token_needs_none(tmp_path: Pat
         scope: quipu(data, "key", "create", "--scope", scope, *more)[1].split()[-1]
         for scope, more in (("read", ()), ("write", ("--dialect", "scopes")))
     }
+    held = quipu(data, "key", "create", "--read", "paths:work")[1].split()[-1]
     with serving(data, QUIPU_MODEL="none") as server:
         bearer = {scope: {"authorization": f"Bearer {secret}"} for scope, secret in made.items()}
         assert quipu(data, "add", "red", "--name", "car")[0] == 0
+        url, unread = f"http://127.0.0.1:{server.port}", (1, "", "nothing is stored that this key may read\n")
+        assert quipu(data, "list", "--url", url, "--key", "-", given=held.encode() + b"\n") == unread
         assert post(server, "list")[0] == 401
         assert post(server, "list", {"x-quipu-local": "wrong"})[0] == 401
         assert post(server, "show", bearer["read"], id="paths/car")[0] == 200
@@ -230,7 +233,6 @@ def test_keys_bound_what_a_command_may_do_and_the_token_needs_none(tmp_path: Pat
         assert post(server, "stats", {**bearer["write"], "x-quipu-tenant": "other"})[0] == 200  # without effect
         token = {"x-quipu-local": (data / FILE).read_text().split()[2]}
         assert post(server, "stats", {**token, "x-quipu-tenant": "other"})[0] == 404
-        url = f"http://127.0.0.1:{server.port}"
         assert quipu(data, "list", "--url", url)[0] == 1
         assert "paths/car" in quipu(data, "list", "--url", url, "--key", "-", given=made["read"].encode() + b"\n")[1]
 
