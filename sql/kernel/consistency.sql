@@ -118,8 +118,9 @@ FROM (
             AND d.place IN (
                 SELECT k.id FROM doc_place AS k
                 WHERE
-                    (substr(k.space, 1, 6) = 'brain:' AND k.scope <> 'memory')
-                    OR k.space IN ('sessions:entity', 'scopes:tools', 'scopes:guidelines')
+                    substr(k.space, 1, 6) = 'brain:'
+                    OR substr(k.space, 1, 7) = 'scopes:'
+                    OR k.space IN ('sessions', 'sessions:entity')
             )
         ORDER BY d.id DESC
         LIMIT :limit

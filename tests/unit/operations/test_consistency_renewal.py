@@ -144,8 +144,8 @@ SHORT = "deploy guide. How we deploy"
 
 @pytest.fixture
 def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config:
-    """A closed file of earlier releases, whose index holds title and summary of a note, and no examples of a guideline;
-    other memories are as now.
+    """A closed file of earlier releases, whose index holds title and summary of a note, no examples of a guideline, and
+    no labels; other memories are as now.
     """
     config = Config(data=shutil.copytree(migrated, tmp_path / "data"), environment={"CODE_MEMORY_ENABLE_GRAPH": "1"})
     running = open_kernel(config)
@@ -155,6 +155,8 @@ def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config
     observations = json.dumps([f"{'Ada rows. ' * 500}quagga"])
     call("upsert_entity", name="Ada", observations_json=observations)
     call("memory_guideline", action="add", scopeType="global", **GUIDELINE)
+    call("save_memory", db="core", content="Ada feeds it.", category="fact", metadata={"animal": "gnu"})
+    call("remember", content="It is fed.", session_id="s", kind="chore")
     running.store.write_sync(shorten)
     running.store.close()
     db = apsw.Connection(str(config.file))
@@ -166,10 +168,10 @@ def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config
 
 
 def shorten(tx: Tx) -> None:
-    for doc in index.documents(tx, [1, 3, 4]).values():
+    for number, doc in index.documents(tx, [1, 3, 4, 5, 6]).items():
         origin = index.Origin((doc.dialect, doc.tool, doc.actor), OLD, OLD)
-        short = SHORT if doc.space == "brain:core" else doc.text[:4000]
-        words = OF_BRAIN["content"] if doc.space == "brain:core" else ""
+        short = SHORT if number == 1 else doc.text[:4000]
+        words = OF_BRAIN["content"] if number == 1 else ""
         index.put(tx, doc.space, doc.key, short, scope=doc.scope, words=words, origin=origin)
 
 
@@ -189,12 +191,18 @@ def test_texts_of_which_the_index_held_a_part_are_whole_after_a_start_or_a_comma
         (1, "save_note", "tester", OLD, OLD),
         (3, "upsert_entity", "tester", OLD, OLD),
         (4, "memory_guideline", "tester", OLD, OLD),
+        (5, "save_memory", "tester", OLD, OLD),
+        (6, "remember", "tester", OLD, OLD),
     ]
     assert held[0][1] == f"{SHORT}\n\n{OF_BRAIN['content']}"
     assert str(held[1][1]).endswith("quagga")
-    assert db.execute("SELECT grams FROM doc WHERE id = 4").fetchall() == [('{"good":["okapi"]}',)]
+    assert db.execute("SELECT grams FROM doc WHERE id > 3 ORDER BY id").fetchall() == [
+        ('{"good":["okapi"]}',),
+        ('fact {"animal":"gnu"}',),
+        ("chore",),
+    ]
     assert db.execute("SELECT count(*) FROM setting WHERE name LIKE 'index_%'").fetchall() == [(0,)]
-    assert db.execute("SELECT count(*) FROM doc_vector").fetchall() == [(4,)]
+    assert db.execute("SELECT count(*) FROM doc_vector").fetchall() == [(6,)]
     db.close()
     assert consistency.check(before.file, app.base_context(MODEL), app.DIALECTS) == []
 
