@@ -15,7 +15,9 @@ import msgspec
 from msgspec import UNSET
 
 from kernel.calls.dispatch import Dispatch, Pending, catch_faults
+from kernel.core.errors import NO_MEMORY
 from kernel.core.limits import Limits
+from kernel.core.memory import until_memory, wait_for_memory
 from kernel.mcp import messages
 from kernel.mcp.messages import ID_ROOM, Inbound, ProtocolError
 from kernel.mcp.server import Response, Service
@@ -71,7 +73,12 @@ class StdinReader:
             self._line(b"")
 
     def _read(self) -> None:
-        self._feed(_read(self._fd))
+        try:
+            chunk = _read(self._fd)
+        except MemoryError:  # it is asked for again
+            wait_for_memory()
+        else:
+            self._feed(chunk)
 
     def _read_all(self) -> None:
         while chunk := _read(self._fd):
@@ -85,13 +92,25 @@ class StdinReader:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._line(end)
-        self._pending += rest
+        try:
+            self._pending += rest
+        except MemoryError:
+            self._shorten()
+            self._pending += rest[-ID_ROOM:]
         if len(self._pending) > self._limit:
-            self._beginning = self._beginning or bytes(self._pending[:ID_ROOM])
-            del self._pending[:-ID_ROOM]
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Drops a line that is too long, but for its beginning and its end."""
+        self._beginning = self._beginning or bytes(self._pending[:ID_ROOM])
+        del self._pending[:-ID_ROOM]
 
     def _line(self, end: bytes) -> None:
-        whole = bytes(self._pending) + end if self._pending else end
+        try:
+            whole = bytes(self._pending) + end if self._pending else end
+        except MemoryError:
+            self._shorten()
+            whole = bytes(self._pending) + end
         self._pending.clear()
         beginning, self._beginning = self._beginning, b""
         if beginning or len(whole) > self._limit:
@@ -118,8 +137,8 @@ class StdoutWriter:
             if writable:
                 self._put(data)
                 return
-        self._queued += 1
         self._waiting.put(data)
+        self._queued += 1
         if self._thread is None:
             self._thread = threading.Thread(target=self._drain, name="quipu-stdout", daemon=True)
             self._thread.start()
@@ -135,11 +154,15 @@ class StdoutWriter:
             self._written += 1
 
     def _put(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(self._fd, data) :]
-        except OSError:
-            self._on_lost()
+        at, view = 0, memoryview(data)
+        while at < len(data):
+            try:
+                at += os.write(self._fd, view[at:])
+            except MemoryError:
+                wait_for_memory()
+            except OSError:
+                self._on_lost()
+                return
 
 
 def serve(
@@ -149,7 +172,16 @@ def serve(
 
     The client started the process, so it has full access.
     """
-    asyncio.run(converse(service, dispatch, *take_over(input_fd, output_fd), limits))
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        task = loop.create_task(converse(service, dispatch, *take_over(input_fd, output_fd), limits))
+        while True:
+            try:
+                return loop.run_until_complete(task)
+            except MemoryError:  # of the loop itself, which goes on from here
+                if task.done():
+                    raise
+                wait_for_memory()
 
 
 async def converse(
@@ -190,7 +222,7 @@ class _Session:
         fault = catch_faults(self._handle, line, is_whole)
         if fault is not None:  # an error of this program, for which no client should wait
             error = ProtocolError(messages.INTERNAL_ERROR, fault.message)
-            self._writer.write(error.reply(messages.id_of_unreadable(line)))
+            until_memory(self._writer.write, error.reply(messages.id_of_unreadable(line)))
 
     def _handle(self, line: bytes, is_whole: bool) -> None:
         id_ = b""
@@ -274,9 +306,15 @@ class _Session:
             self._loop.call_soon(self._respond, inbound, pending)  # after the messages of the handler on this loop
 
     def _respond(self, inbound: Inbound, response: Response) -> None:
-        self._writer.write(response.reply(inbound.id) if isinstance(response, ProtocolError) else response)
+        try:
+            until_memory(self._write_response, inbound, response)
+        except MemoryError:  # the answer is too large for what is free
+            self._writer.write(ProtocolError(messages.INTERNAL_ERROR, NO_MEMORY).reply(inbound.id))
         if not self._calls:
             self._idle.set()
+
+    def _write_response(self, inbound: Inbound, response: Response) -> None:
+        self._writer.write(response.reply(inbound.id) if isinstance(response, ProtocolError) else response)
 
     def _emit(self, message: bytes) -> None:
         self._loop.call_soon_threadsafe(self._writer.write, message)

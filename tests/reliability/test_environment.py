@@ -2,6 +2,7 @@
 that lives on serves as before.
 """
 
+import json
 import os
 import resource
 import shutil
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO
 
 import apsw
 import pytest
@@ -206,6 +208,41 @@ def test_a_server_that_gets_no_more_memory_refuses_what_is_large_and_loses_nothi
     assert disagreements(tmp_path / "data") == []
     outcome = f"{len(answers) - len(kept)} of {len(answers)} refused, lives on, 0 lost"
     catalogue("R08", injected="server at the end of its address space", times=1, outcome=outcome)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux alone")
+def test_a_client_of_stdio_is_answered_once_there_is_memory_again(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kernel", "stdio", "--data", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line_of_call(1, "small", "from before"))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (address_space(process.pid), resource.RLIM_INFINITY))
+        sender = threading.Thread(target=send_large, args=(process.stdin,), daemon=True)
+        sender.start()
+        ids = [json.loads(process.stdout.readline())["id"] for _ in range(12)]
+        sender.join()
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        process.stdin.write(line_of_call(99, "after", "again"))
+        process.stdin.close()
+        assert sorted(ids) == [*range(2, 14)]
+        assert json.loads(process.stdout.readline())["id"] == 99
+    assert process.returncode == 0
+    assert memories(tmp_path).items() >= {"small": "from before", "after": "again"}.items()
+
+
+def line_of_call(number: int, path: str, content: str) -> bytes:
+    arguments = {"path": path, "content": content}
+    params = {"name": "add_memory", "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
+
+
+def send_large(to: IO[bytes]) -> None:
+    for number in range(2, 14):
+        to.write(line_of_call(number, f"large/{number}", LARGE[: 900_000 if number % 3 else 2_000_000]))
+        to.flush()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux alone")
