@@ -81,21 +81,33 @@ class StdinReader:
             self._feed(chunk)
 
     def _read_all(self) -> None:
-        while chunk := _read(self._fd):
-            self._loop.call_soon_threadsafe(self._feed, chunk)
-        self._loop.call_soon_threadsafe(self._feed, b"")
+        chunk = b"\n"
+        while chunk:
+            try:
+                chunk = _read(self._fd)
+            except MemoryError:
+                wait_for_memory()
+            else:
+                until_memory(self._loop.call_soon_threadsafe, self._feed, chunk)
 
     def _feed(self, chunk: bytes) -> None:
         if not chunk or self._ended.is_set():
             self.stop()
             return
-        *ends, rest = chunk.split(b"\n")
+        parts: list[bytes] = []
+        try:
+            until_memory(lambda: parts.extend(chunk.split(b"\n")))
+        except MemoryError:  # the lines that it belongs to would have a hole
+            self.stop()
+            return
+        *ends, rest = parts
         for end in ends:
             self._line(end)
         try:
             self._pending += rest
         except MemoryError:
             self._shorten()
+            self._beginning = self._beginning or rest[:ID_ROOM]
             self._pending += rest[-ID_ROOM:]
         if len(self._pending) > self._limit:
             self._shorten()
