@@ -103,7 +103,6 @@ def test_json_that_exceeds_the_memory_is_an_error_and_not_the_end_of_the_process
 
 # After a call, so many requests for memory are granted, and so many refused, to whatever thread they are of.
 FAILING_REQUESTS = """
-import sys
 import time
 import _testcapi
 from kernel.store.context import CallContext
