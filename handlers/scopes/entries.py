@@ -12,6 +12,7 @@ from handlers.scopes.field_types import check_changes, end_time, normal_name
 from handlers.scopes.inheritance import check_scope, required_scope_id, scope_key
 from handlers.scopes.results import (
     EntryRow,
+    EntryTag,
     Standing,
     Version,
     VersionRow,
@@ -30,6 +31,7 @@ from kernel.store.history import PastSource, PastText
 from kernel.store.transaction import Tx
 
 CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
+TAG_SPACE = "scopes:tags"  # the space of attachments in the history
 _VERSION_COLUMNS = sorted({field for kind in KINDS.values() for field in kind.version_fields})
 _DEFAULTS: Mapping[str, Any] = {"priority": DEFAULT_PRIORITY, "confidence": 1.0}
 _KIND_OF_REQUEST: Mapping[type, Kind] = {
@@ -161,7 +163,7 @@ def record(
 ) -> EntryPair:
     """Records a change in the history and in the index, which holds active entries only; the entry as it is now."""
     after = get(tx, kind, entry_id)
-    row, source = after[0], _source(*after)
+    row, source = after[0], _source(*after, () if operation == "added" else _tags_of(tx, kind, entry_id))
     at, by = (origin.created_at, origin.writer) if origin else (None, None)
     texts = {"before": entry_text(*before) if before else None, "after": source.text if row.is_active else None}
     history.append(tx, kind.space, entry_id, operation, **texts, reason=reason, at=at, by=by)
@@ -226,17 +228,52 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[V
     return to_versions(row, rows, tx.all("scopes.entries.replaced", Standing, ids=[entry_id]))
 
 
+def record_attached(tx: Tx, entry_tag: EntryTag) -> None:
+    """Records in the history that an import attached a tag, so that an undo finds the entry again."""
+    history.append(tx, TAG_SPACE, entry_tag.id, "attached", after=dumps(entry_tag))
+
+
+def renew_words(tx: Tx, keys: Keys) -> None:
+    """Index the tags that entries have now; the authors and times of the entries stay."""
+    sources = {(source.space, source.key): source for source in sources_of(tx, keys)}
+    docs = index.documents(tx, index.doc_ids(tx, [*sources])).values()
+    words = [(doc.doc, doc.text, sources[doc.space, doc.key].words) for doc in docs]
+    index.set_words(tx, [(doc, index.indexed_words(text, beside)) for doc, text, beside in words])
+
+
 def sources(tx: Tx) -> Iterator[IndexSource]:
-    for row, current in tx.each("scopes.entries.all_for_index", entry_and_version):
-        yield _source(row, current)
+    for row, current, tags in tx.each("scopes.entries.all_for_index", _entry_and_tags):
+        yield _source(row, current, tags)
+
+
+def _entry_and_tags(*columns: Any) -> tuple[EntryRow, VersionRow, list[str]]:
+    return *entry_and_version(*columns[:-1]), loads(columns[-1]) or []
 
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
+    """Return the entries of some keys; that of an attachment is the entry that has or had the tag."""
     names = {kind.space: kind.name for kind in KINDS.values()}
     for space, key in keys:
+        if space == TAG_SPACE:
+            yield from sources_of(tx, _tagged(tx, key))
+            continue
         pair = tx.one("scopes.entries.get", entry_and_version, id=key, kind=names.get(space, ""))
         if pair is not None and pair[0].is_active:
-            yield _source(*pair, tx.all("scopes.tags.names_of_entry", str, entry_id=key, entry_type=pair[0].kind))
+            yield _source(*pair, _tags_of(tx, KINDS[pair[0].kind], key))
+
+
+def _tags_of(tx: Tx, kind: Kind, entry_id: str) -> list[str]:
+    return tx.all("scopes.tags.names_of_entry", str, entry_id=entry_id, entry_type=kind.name)
+
+
+def _tagged(tx: Tx, attachment: str) -> list[tuple[str, str]]:
+    """Return the entry of an attachment that an event of the history names."""
+    for event in history.read(tx, TAG_SPACE, attachment):
+        row = loads(event.before or event.after)
+        kind = KINDS.get(str(row.get("entryType"))) if isinstance(row, dict) else None
+        if kind is not None:
+            return [(kind.space, str(row.get("entryId")))]
+    return []
 
 
 def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> IndexSource:
@@ -250,7 +287,7 @@ def _source(row: EntryRow, current: VersionRow, tags: Sequence[str] = ()) -> Ind
     concept = Concept(row.name, body=values[first] or "", tags=tags, fields=fields, texts=texts)
     scope = scope_key(row.scope_type, row.scope_id)
     parts = (words_of_json(values[name]) for name in kind.version_fields if name in JSON_COLUMNS and values[name])
-    words = "\n".join([*([row.category] if row.category else ()), *parts])
+    words = "\n".join([*([row.category] if row.category else ()), *parts, *tags])
     return IndexSource(kind.space, row.id, scope, entry_text(row, current), words, concept)
 
 

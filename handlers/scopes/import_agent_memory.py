@@ -240,7 +240,13 @@ def _import_mark(ids: Mapping[str | None, str], missing_counts: Counter[str], tx
     if tag is None:
         missing_counts["tags"] += 1
         return 0
-    return tx.run("scopes.tags.attach", **_columns(tx, row, EntryTag) | {"tag_id": tag})
+    entry_tag = tx.one("scopes.tags.attach", EntryTag, **_columns(tx, row, EntryTag) | {"tag_id": tag})
+    if entry_tag is None:
+        return 0
+    entries.record_attached(tx, entry_tag)
+    if entry_tag.entry_type in KINDS:
+        entries.renew_words(tx, [(KINDS[entry_tag.entry_type].space, entry_tag.entry_id)])
+    return 1
 
 
 def _import_locks(source: ExternalDatabase, remarks: list[str]) -> Steps[int]:

@@ -14,7 +14,7 @@ from handlers.scopes.import_document import DocumentScopes, LeftOut, ParsedEntry
 from handlers.scopes.inheritance import GLOBAL, LABELS, scope_exists, scope_key
 from handlers.scopes.relations import RELATION_SPACE, TARGET_LABELS, target_exists
 from handlers.scopes.results import EntryTag, Relation, Tag, dumps, tag_row
-from handlers.scopes.tags import TAG_SPACE, id_by_name
+from handlers.scopes.tags import id_by_name
 from kernel.store import history
 from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
@@ -433,11 +433,15 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
         tag_ids = _tag_ids(tx, definitions_by_name, [name for tagging in chunk for name in tagging.tags or ()])
         used_ids = {link.id for tagging in chunk for link in tagging.relations or () if link.id is not None}
         relation_ids = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(used_ids)))
+        tagged_keys: list[tuple[str, str]] = []
         for tagging in chunk:
             if tagging.tags is not None and _attach(tx, tagging, [tag_ids[name] for name in tagging.tags]):
                 changed_ids.add(tagging.id)
+                if tagging.kind in KINDS:
+                    tagged_keys.append((KINDS[tagging.kind].space, tagging.id))
             if tagging.relations is not None and _relate(tx, tagging, state, relation_ids):
                 changed_ids.add(tagging.id)
+        entries.renew_words(tx, tagged_keys)
     return changed_ids
 
 
@@ -465,11 +469,14 @@ def _attach(tx: Tx, tagging: Tagging, tags: Sequence[str]) -> int:
     change_count = 0
     for tag in tags:
         key = {"entry_type": tagging.kind, "entry_id": tagging.id, "tag_id": tag}
-        change_count += tx.run("scopes.tags.attach", id=tx.new_id("et"), created_at=tx.now, **key)
+        entry_tag = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), created_at=tx.now, **key)
+        if entry_tag is not None:
+            change_count += 1
+            entries.record_attached(tx, entry_tag)
     if not tagging.exact:
         return change_count
     removed_rows = tx.all("scopes.import_merge.detach_others", EntryTag, kind=tagging.kind, id=tagging.id, tags=tags)
-    _record_removed(tx, TAG_SPACE, "detached", removed_rows)
+    _record_removed(tx, entries.TAG_SPACE, "detached", removed_rows)
     return change_count + len(removed_rows)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from handlers.scopes import errors
+from handlers.scopes import entries, errors
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, name_key, normal_name, validate
 from handlers.scopes.relations import TargetType, check_target
@@ -15,7 +15,6 @@ from kernel.calls.tools import Hints, Tool, write
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-TAG_SPACE = "scopes:tags"
 TagCategory = Annotated[
     Label | None, Meta(description="language, domain, category, meta, custom or another word (create: default custom)")
 ]
@@ -106,6 +105,8 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     entry_tag = new_entry_tag or tx.one("scopes.tags.attachment", EntryTag, **key)
     if entry_tag is None:
         raise errors.not_found("Tag", tag_id, "tagId")
+    if new_entry_tag is not None and entry_type in KINDS:
+        entries.renew_words(tx, [(KINDS[entry_type].space, entry_id)])
     return entry_tag
 
 
@@ -136,7 +137,9 @@ def _detach(tx: Tx, request: Detach) -> None:
     if entry_tag is None:
         resource = f"Tag of {request.entry_type} {request.entry_id}"
         raise errors.not_found(resource, request.tag_id or request.tag_name or "", "tagId")
-    history.append(tx, TAG_SPACE, entry_tag.id, "detached", before=dumps(entry_tag))
+    history.append(tx, entries.TAG_SPACE, entry_tag.id, "detached", before=dumps(entry_tag))
+    if request.entry_type in KINDS:
+        entries.renew_words(tx, [(KINDS[request.entry_type].space, request.entry_id)])
 
 
 TOOLS: tuple[Tool, ...] = (write(memory_tag, Hints("Tags"), read_arms=(ListTags, ForEntry), kept_arms=(Detach,)),)

@@ -410,12 +410,7 @@ def _renew_batch(tx: Tx, limit: int) -> None:
 
 def _renew(tx: Tx, rows: Sequence[_Outdated]) -> None:
     new_words = [(doc, whole) for doc, text, words in rows if (whole := completed(text, words)) != words]
-    ids = [doc for doc, _ in new_words]
-    if ids:
-        tx.context.search_cache.uncommitted = tx
-        tx.run("kernel.index.fts_delete", ids=ids)
-        tx.run("kernel.index.set_words", rows=new_words)
-        tx.run("kernel.index.fts_insert", ids=ids)
+    index.set_words(tx, new_words)
     # A text that a model spells letter by letter had a vector.
     spelled_rows = [(doc, text) for doc, text, _ in rows if not text.isascii()]
     if spelled_rows and index.has_model(tx):

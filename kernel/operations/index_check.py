@@ -105,11 +105,7 @@ def differing_among(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> list[Key
 
 def renew_documents(tx: Tx, dialects: Sequence[Dialect], keys: Keys) -> None:
     """Index the rows of documents, with their authors and times; a row that contradicts the history is left out."""
-    docs = index.documents(tx, index.doc_ids(tx, keys)).values()
-    origins = {
-        (doc.space, doc.key): index.Origin((doc.dialect, doc.tool, doc.actor), doc.created_at, doc.updated_at)
-        for doc in docs
-    }
+    origins = _origins(tx, keys)
     for sources in slices(sources_of(tx, dialects, keys)):
         for source, document in _differing(tx, sources):
             if document is not None and not _contradicts_history(tx, source, document.text):
@@ -129,16 +125,29 @@ def put_source(tx: Tx, source: IndexSource, origin: index.Origin | None = None) 
     index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words, origin=origin)
 
 
+def _origins(tx: Tx, keys: Keys) -> dict[tuple[str, str], index.Origin]:
+    """Return the authors and times of the documents of some memories."""
+    docs = index.documents(tx, index.doc_ids(tx, keys)).values()
+    return {
+        (doc.space, doc.key): index.Origin((doc.dialect, doc.tool, doc.actor), doc.created_at, doc.updated_at)
+        for doc in docs
+    }
+
+
 def rebuild_documents(tx: Tx, dialect: Dialect, keys: Keys) -> None:
-    """Make the index agree with some memories of a dialect, which are taken for right."""
+    """Make the index agree with some memories of a dialect, which are taken for right; documents keep their authors
+    and times.
+    """
     if dialect.memories.sources_of is None:
         return
     for start in range(0, len(keys), _SLICE_ROWS):
         slice_keys = keys[start : start + _SLICE_ROWS]
         sound_keys: set[tuple[str, str]] = set()
         for sources in slices(dialect.memories.sources_of(tx, slice_keys)):
-            for source, _ in _differing(tx, sources):
-                put_source(tx, source)
+            differing = [source for source, _ in _differing(tx, sources)]
+            origins = _origins(tx, [(source.space, source.key) for source in differing])
+            for source in differing:
+                put_source(tx, source, origins.get((source.space, source.key)))
             sound_keys.update((source.space, source.key) for source in sources)
         for key in slice_keys:
             if key not in sound_keys:

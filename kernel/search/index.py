@@ -246,6 +246,16 @@ def put(
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
+def set_words(tx: Tx, rows: Sequence[tuple[int, str]]) -> None:
+    """Replace the words of documents, which `indexed_words` makes; the texts, the authors and the times stay."""
+    ids = [doc for doc, _ in rows]
+    if ids:
+        tx.context.search_cache.uncommitted = tx
+        tx.run("kernel.index.fts_delete", ids=ids)
+        tx.run("kernel.index.set_words", rows=rows)
+        tx.run("kernel.index.fts_insert", ids=ids)
+
+
 def near_subjects(
     tx: Tx, space: str, texts: Iterable[tuple[str, str]], *, are_new: bool, marks: Set[str]
 ) -> list[tuple[list[str], bool]]:

@@ -225,8 +225,15 @@ INSERT INTO scopes_conflict (id, entry_type, entry_id, version_a_id, version_b_i
 VALUES (:id, :entry_type, :entry_id, :version_a_id, :version_b_id, :now);
 
 -- name: all_for_index
--- Every active entry with its current version.
-SELECT {entry}
+-- Every active entry with its current version, and the names of its tags.
+SELECT
+    {entry},
+    (
+        SELECT json_group_array(t.name ORDER BY m.seq)
+        FROM scopes_entry_tag AS m
+        JOIN scopes_tag AS t ON t.id = m.tag_id
+        WHERE m.entry_id = e.id AND m.entry_type = e.kind
+    )
 FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE e.deactivated_at IS NULL

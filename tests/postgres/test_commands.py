@@ -104,7 +104,7 @@ def test_what_works_on_files_is_refused_by_name(
     ("migrations", "name"),
     [
         (["0005_intake_and_index_words"], "index_outdated_to"),
-        (["0017_example_words", "0018_label_words", "0018_label_words"], "index_texts_outdated_to"),
+        (["0017_example_words", "0018_label_words", "0019_tag_words", "0018_label_words"], "index_texts_outdated_to"),
     ],
 )
 def test_what_an_earlier_release_indexed_is_renewed(

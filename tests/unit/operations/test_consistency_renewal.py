@@ -29,7 +29,7 @@ TEXTS = {
 }
 SPELLED = {"georgian"}
 OLD = "2020-01-02T03:04:05.678Z"
-MIGRATIONS = ("0024_index_texts.sql", "0033_example_words.sql", "0034_label_words.sql")
+MIGRATIONS = ("0024_index_texts.sql", "0033_example_words.sql", "0034_label_words.sql", "0035_tag_words.sql")
 INDEX = "SELECT key, grams, scale > 0 FROM doc JOIN doc_vector AS v ON v.doc = doc.id ORDER BY key"
 
 
@@ -145,7 +145,7 @@ SHORT = "deploy guide. How we deploy"
 @pytest.fixture
 def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config:
     """A closed file of earlier releases, whose index holds title and summary of a note, no examples of a guideline, and
-    no labels; other memories are as now.
+    no labels and no tags; other memories are as now.
     """
     config = Config(data=shutil.copytree(migrated, tmp_path / "data"), environment={"CODE_MEMORY_ENABLE_GRAPH": "1"})
     running = open_kernel(config)
@@ -154,7 +154,9 @@ def before(tmp_path: Path, migrated: Path, caller: Callable[..., Any]) -> Config
     call("add_memory", path="car", content="The car is red.")
     observations = json.dumps([f"{'Ada rows. ' * 500}quagga"])
     call("upsert_entity", name="Ada", observations_json=observations)
-    call("memory_guideline", action="add", scopeType="global", **GUIDELINE)
+    guideline = json.loads(call("memory_guideline", action="add", scopeType="global", **GUIDELINE).body)["guideline"]
+    tagged = {"entryType": "guideline", "entryId": guideline["id"]}
+    call("memory_tag", action="attach", **tagged, tagName="antelope")
     call("save_memory", db="core", content="Ada feeds it.", category="fact", metadata={"animal": "gnu"})
     call("remember", content="It is fed.", session_id="s", kind="chore")
     running.store.write_sync(shorten)
@@ -197,7 +199,7 @@ def test_texts_of_which_the_index_held_a_part_are_whole_after_a_start_or_a_comma
     assert held[0][1] == f"{SHORT}\n\n{OF_BRAIN['content']}"
     assert str(held[1][1]).endswith("quagga")
     assert db.execute("SELECT grams FROM doc WHERE id > 3 ORDER BY id").fetchall() == [
-        ('{"good":["okapi"]}',),
+        ('{"good":["okapi"]}\nantelope',),
         ('fact {"animal":"gnu"}',),
         ("chore",),
     ]

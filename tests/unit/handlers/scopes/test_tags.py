@@ -5,11 +5,15 @@ from typing import Any
 
 import pytest
 
+from kernel.operations import consistency
+from kernel.search import index
+from kernel.server import app
 from kernel.server.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.support.handlers_scopes_entry_tools import named
-from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
+from tests.support.operations_undo import last_call, online
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, exported, refused
 
 NOW = "2026-01-02T03:04:05.678Z"
 PREDEFINED = {
@@ -115,6 +119,56 @@ def test_attach_needs_an_existing_tag_id_or_a_name(unchanged: Call, scope_ids: S
     )
 
 
+def hits(call: Call, query: str) -> list[str]:
+    return [memory["id"] for memory in json.loads(call("recall", query=query).body)["memories"]]
+
+
+def whole_index(kernel: Kernel) -> list[index.Document]:
+    return list(kernel.store.read_sync(lambda tx: index.documents(tx, [1, 2, 3])).values())
+
+
+def assert_consistent(kernel: Kernel) -> None:
+    assert consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS) == []
+
+
+@pytest.mark.quick
+def test_an_entry_is_a_hit_for_the_names_of_its_tags(do: Do, call: Call, kernel: Kernel, clock: Clock) -> None:
+    do("memory_guideline", "add", **named("guideline", "g"))
+    guideline = {"entryType": "guideline", "entryId": "gl_1"}
+    before = whole_index(kernel)
+    assert hits(call, "zebrafish") == []
+
+    clock.move(hours=1)
+    do("memory_tag", "attach", **guideline, tagName="zebrafish")
+    do("memory_tag", "attach", **guideline, tagName="python")
+    assert hits(call, "zebrafish") == ["scopes:guidelines/gl_1"]
+    assert whole_index(kernel) == before  # authors and times stay
+    assert_consistent(kernel)
+
+    do("memory_guideline", "update", id="gl_1", content="Another text.")
+    assert hits(call, "zebrafish") == ["scopes:guidelines/gl_1"]
+    assert_consistent(kernel)
+
+    do("memory_tag", "detach", **guideline, tagName="zebrafish")
+    assert hits(call, "zebrafish") == []
+    assert_consistent(kernel)
+
+
+@pytest.mark.quick
+def test_an_undo_of_a_detachment_brings_the_words_of_the_tag_back(do: Do, call: Call, kernel: Kernel) -> None:
+    number = do("memory_guideline", "add", **named("guideline", "g"))["guideline"]["id"]
+    guideline = {"entryType": "guideline", "entryId": number}
+    do("memory_tag", "attach", **guideline, tagName="zebrafish")
+    before = whole_index(kernel)
+    do("memory_tag", "detach", **guideline, tagName="zebrafish")
+
+    online(kernel, last_call(kernel).id)
+
+    assert hits(call, "zebrafish") == [f"scopes:guidelines/{number}"]
+    assert whole_index(kernel) == before
+    assert_consistent(kernel)
+
+
 def test_a_hundred_concurrent_creates_of_a_name_return_one_tag(concurrently: Concurrently, scope_ids: ScopeIds) -> None:
     made = [
         json.loads(reply.body) for reply in concurrently([("memory_tag", {"action": "create", "name": "new"})] * 100)
@@ -135,3 +189,21 @@ def test_a_tag_name_in_another_case_is_the_existing_tag(do: Do, scope_ids: Scope
     assert do("memory_tag", "create", name=name)["existed"]
     assert do("memory_tag", "list", isPredefined=False)["tags"] == []
     assert do("memory_tag", "detach", **mark, tagName=name) == {"success": True}
+
+
+@pytest.mark.quick
+def test_an_undo_of_an_import_takes_the_words_of_its_tags_back(do: Do, call: Call, kernel: Kernel) -> None:
+    do("memory_guideline", "add", **named("guideline", "g"))
+    document = exported(do)
+    document["entries"]["guidelines"][0]["tags"] = ["zebrafish"]
+    before = whole_index(kernel)
+
+    do("memory_import", "import", content=json.dumps(document), conflictStrategy="update")
+    [number] = hits(call, "zebrafish")
+    assert whole_index(kernel) == before
+    assert_consistent(kernel)
+
+    online(kernel, last_call(kernel).id)
+    assert (number, hits(call, "zebrafish")) == (f"scopes:guidelines/{before[0].key}", [])
+    assert whole_index(kernel) == before
+    assert_consistent(kernel)
