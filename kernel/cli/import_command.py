@@ -124,10 +124,12 @@ def _report(
 
 
 def _told(touched: int, counts: Mapping[str, int]) -> str:
-    others = {verb: counts.get(verb, 0) for verb in ("updated", "archived")}
-    new = sum(count for kind, count in counts.items() if kind not in {*others, "already there", "repeated", _LEFT_OUT})
-    imported = touched - sum(others.values())
-    groups = {"imported": min(new, imported) if any(others.values()) else imported, **others}
+    other_counts = {verb: counts.get(verb, 0) for verb in ("updated", "archived")}
+    new = sum(
+        count for kind, count in counts.items() if kind not in {*other_counts, "already there", "repeated", _LEFT_OUT}
+    )
+    import_count = touched - sum(other_counts.values())
+    groups = {"imported": min(new, import_count) if any(other_counts.values()) else import_count, **other_counts}
     return ", ".join(f"{verb} {count_of_memories(count)}" for verb, count in groups.items() if count)
 
 

@@ -178,10 +178,10 @@ def distinct_words(text: str) -> Iterable[str]:
 
 def _distinct(words: Sequence[str]) -> Iterator[str]:
     """Return `dict.fromkeys(words)`, during which other threads run."""
-    seen: set[str] = set()
+    seen_words: set[str] = set()
     for word in words:
-        if word not in seen:
-            seen.add(word)
+        if word not in seen_words:
+            seen_words.add(word)
             yield word
 
 
@@ -308,8 +308,8 @@ def _string(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = _ESCAPED.sub(_escape, _SURROGATE.sub("\ufffd", text))
-    return f'"{escaped}"'
+    escaped_text = _ESCAPED.sub(_escape, _SURROGATE.sub("\ufffd", text))
+    return f'"{escaped_text}"'
 
 
 _key = lru_cache(maxsize=1024)(_string)  # field names, states and the time of a group come back with every call

@@ -62,9 +62,9 @@ _WRONG_METHOD = error_response(405, "method_not_allowed", "Method not allowed, u
 
 def _no_tool(name: str, names: Sequence[str]) -> HttpResponse:
     near = nearest_name(name, names)
-    asked = f": {name[:_MAX_NAME_SHOWN]}" if name else ""
-    meant = f", did you mean {near}?" if near else "." if name else ","
-    return error_response(404, "not_found", f"Unknown tool{asked}{meant} GET /tools lists the tools.")
+    name_part = f": {name[:_MAX_NAME_SHOWN]}" if name else ""
+    guess = f", did you mean {near}?" if near else "." if name else ","
+    return error_response(404, "not_found", f"Unknown tool{name_part}{guess} GET /tools lists the tools.")
 
 
 class ToolRoutes:
@@ -275,9 +275,9 @@ class MethodRoutes:
             fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         except UNREADABLE:
             return Fault("invalid", "The body is not a JSON object")
-        queried: dict[str, Any] = {name: value for name, value in pairs if name in method.queried}
-        in_body = {name: value for name, value in fields.items() if name not in queried or bytes(value) != b"null"}
-        return json_bytes({**queried, **in_body, **parameters})
+        in_query: dict[str, Any] = {name: value for name, value in pairs if name in method.queried}
+        in_body = {name: value for name, value in fields.items() if name not in in_query or bytes(value) != b"null"}
+        return json_bytes({**in_query, **in_body, **parameters})
 
     def _refusal(self, failure: Failure, path: str, headers: Headers, request_id: str) -> HttpResponse:
         if isinstance(failure, Refusal):

@@ -417,8 +417,8 @@ def open_params(era: Era, method: str, raw: Raw | Call) -> tuple[Params, Protoco
         return decode(text), None
     except UNREADABLE as error:
         # The decoder's message names the field and not its value.
-        malformed = not isinstance(error, msgspec.ValidationError)
-        reason = "not valid JSON" if malformed else json_terms(str(error)).replace("`$.", "`")
+        is_malformed = not isinstance(error, msgspec.ValidationError)
+        reason = "not valid JSON" if is_malformed else json_terms(str(error)).replace("`$.", "`")
         wrong = ProtocolError(INVALID_PARAMS, f"Invalid params: {reason}")
     if text[:1] != b"{":
         raise ProtocolError(INVALID_REQUEST, "params must be an object")
@@ -547,8 +547,8 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
 
 
 def unsupported(version: bytes | None) -> ProtocolError:
-    requested = (version or b"").decode("latin-1")
-    data = {"supported": list(MODERN_VERSIONS), "requested": requested}
+    asked_version = (version or b"").decode("latin-1")
+    data = {"supported": list(MODERN_VERSIONS), "requested": asked_version}
     return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
@@ -588,16 +588,16 @@ def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
     """Return the annotated arguments of an input schema; none if an annotation is invalid, since clients reject
     those.
     """
-    collected: list[HeaderParam] = []
+    header_params: list[HeaderParam] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
     for path, here in waiting:  # grows during the loop
         token = here.get(_ANNOTATION)
         if token is not None:
             if not path or not _valid(token, here):
                 return ()
-            collected.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
+            header_params.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
         waiting.extend(((*path, name), part) for name, part in here.get("properties", {}).items())
-    return tuple(collected) if len({param.header for param in collected}) == len(collected) else ()
+    return tuple(header_params) if len({param.header for param in header_params}) == len(header_params) else ()
 
 
 def unwrap(value: bytes | None) -> str | None:

@@ -172,13 +172,13 @@ def newer_first(tx: Tx, question: str, items: Sequence[_Ranked]) -> list[_Ranked
         {stem for stem, start in starts.items() if start in text} if text.isascii() else subjects
         for text in map(str.lower, texts)
     ]
-    held = set[str]().union(*possible)
+    held_stems = set[str]().union(*possible)
     # A text that lacks the beginnings of most subjects need not be read.
-    about = [text if 2 * len(own) >= len(held) > 0 else "" for text, own in zip(texts, possible, strict=True)]
+    about = [text if 2 * len(own) >= len(held_stems) > 0 else "" for text, own in zip(texts, possible, strict=True)]
     if sum(map(bool, about)) <= 1:
         return sequence
     is_for = partial(index.has_word_like, tx, question)
-    asked = _Asked(subjects, held, forms, _in_words(question), index.named_values(question), is_for, {})
+    asked = _Asked(subjects, held_stems, forms, _in_words(question), index.named_values(question), is_for, {})
     pairs = zip(sequence, about, strict=False)
     statements = [_statement(tx, item, text, asked) if text else None for item, text in pairs]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
@@ -201,7 +201,10 @@ def replaced_by(tx: Tx, newer: str) -> Callable[[str], bool]:
             return False
         question = " ".join(forms.values())
         asked = _Asked(subjects, subjects, forms, question, None, partial(index.has_word_like, tx, question), {})
-        new, old = (_statement(tx, _item(at, each), each, asked) for at, each in enumerate((text, older)))
+        new, old = (
+            _statement(tx, _item(at, statement_text), statement_text, asked)
+            for at, statement_text in enumerate((text, older))
+        )
         return new is not None and old is not None and _compare(new, old)
 
     return is_replaced
@@ -213,14 +216,14 @@ def _item(doc: int, text: str) -> RankedDocument:
 
 def _in_order(sequence: list[_Ranked], statements: list[_Statement | None]) -> list[_Ranked]:
     every = [statement for statement in statements if statement is not None]
-    listed: dict[int, bool] = {}
-    replaced = _replaced(every, listed)
+    in_lists: dict[int, bool] = {}
+    replacements = _replaced(every, in_lists)
     # Where much is said of a thing, a word of the question that no hit has may name the part.
     has_all = frozenset[str]().union(*(statement.subjects for statement in every)) == every[0].asked.every
     is_clear = has_all or len(every) <= _VERSIONS + 1
-    rules: list[_Rule] = [lambda newer, older: (newer.doc, older.doc) in replaced] if replaced else []
+    rules: list[_Rule] = [lambda newer, older: (newer.doc, older.doc) in replacements] if replacements else []
     if is_clear:
-        rules.append(lambda bare, part: _is_asked_bare(bare, part) and _are_no_lists(every, listed, bare, part))
+        rules.append(lambda bare, part: _is_asked_bare(bare, part) and _are_no_lists(every, in_lists, bare, part))
     for rule in rules:
         for at, better in enumerate(statements):
             above = enumerate(statements[:at]) if better else ()
@@ -228,15 +231,15 @@ def _in_order(sequence: list[_Ranked], statements: list[_Statement | None]) -> l
             if first < at:
                 statements.insert(first, statements.pop(at))
                 sequence.insert(first, replace(sequence.pop(at), score=sequence[first].score))
-    for at, older in enumerate(statements if replaced else ()):
-        before = (newer for newer in statements[:at] if newer and older and (newer.doc, older.doc) in replaced)
+    for at, older in enumerate(statements if replacements else ()):
+        before = (newer for newer in statements[:at] if newer and older and (newer.doc, older.doc) in replacements)
         if newer := next(before, None):
             document = newer.item.document
             sequence[at] = replace(sequence[at], newer=f"{document.space}/{document.key}")
     return sequence
 
 
-def _replaced(every: Sequence[_Statement], listed: dict[int, bool]) -> set[tuple[int, int]]:
+def _replaced(every: Sequence[_Statement], in_lists: dict[int, bool]) -> set[tuple[int, int]]:
     """Return the documents of each newer statement and of the older that it replaces.
 
     If a statement replaces another, their values hold in turn: of all statements that have them, in whatever words, the
@@ -245,29 +248,29 @@ def _replaced(every: Sequence[_Statement], listed: dict[int, bool]) -> set[tuple
     most = max(len(statement.subjects) for statement in every)
     in_time = sorted(every, key=lambda statement: (statement.item.document.updated_at, statement.doc))
     later = [(newer, older) for older, newer in combinations(in_time, 2) if _may_replace(newer, older)]
-    replaced = {
+    replacements = {
         (newer.doc, older.doc)
         for newer, older in later
-        if len(older.subjects) == most and _is_about_same(newer, older) and _are_no_lists(every, listed, newer, older)
+        if len(older.subjects) == most and _is_about_same(newer, older) and _are_no_lists(every, in_lists, newer, older)
     }
-    if not replaced:
-        return replaced
+    if not replacements:
+        return replacements
     values: dict[int, int] = {}  # the first document that says the same, by document
     for at, statement in enumerate(every):
-        same = next((earlier for earlier in every[:at] if _says_same(statement, earlier, replaced)), statement)
+        same = next((earlier for earlier in every[:at] if _says_same(statement, earlier, replacements)), statement)
         values[statement.doc] = values.get(same.doc, same.doc)
-    in_turn = {frozenset((values[newer], values[older])) for newer, older in replaced}
+    in_turn = {frozenset((values[newer], values[older])) for newer, older in replacements}
     for newer, older in later:
-        both = {values[newer.doc], values[older.doc]}
-        if any(both <= pair for pair in in_turn) and _are_no_lists(every, listed, newer, older):
-            replaced.add((newer.doc, older.doc))
-    return replaced
+        two_values = {values[newer.doc], values[older.doc]}
+        if any(two_values <= pair for pair in in_turn) and _are_no_lists(every, in_lists, newer, older):
+            replacements.add((newer.doc, older.doc))
+    return replacements
 
 
-def _says_same(first: _Statement, second: _Statement, replaced: Container[tuple[int, int]]) -> bool:
+def _says_same(first: _Statement, second: _Statement, replacements: Container[tuple[int, int]]) -> bool:
     """Return whether two statements have the same value, in whatever words, of the same subjects."""
     docs = first.doc, second.doc
-    may_add = first.subjects == second.subjects or docs in replaced or docs[::-1] in replaced
+    may_add = first.subjects == second.subjects or docs in replacements or docs[::-1] in replacements
     if not _is_same_value(_said_of(first), _said_of(second), may_add=may_add):
         return False
     return _is_about_same(first, second) or _is_about_same(second, first)
@@ -278,26 +281,30 @@ def _said_of(statement: _Statement, beside: Set[str] = frozenset()) -> dict[str,
     return {stem: form for stem, form in statement.forms.items() if stem not in statement.subjects | beside}
 
 
-def _are_no_lists(every: Sequence[_Statement], listed: dict[int, bool], *statements: _Statement) -> bool:
+def _are_no_lists(every: Sequence[_Statement], in_lists: dict[int, bool], *statements: _Statement) -> bool:
     """Return whether no statement is in a list of more about the same thing, nor all are labelled.
 
-    `listed` holds by document whether it is in a list: each is looked at once, and only if a rule would move it.
+    `in_lists` holds by document whether it is in a list: each is looked at once, and only if a rule would move it.
     """
     if all(statement.is_labelled for statement in statements):
         return False
     for statement in statements:
-        if statement.doc not in listed:
-            listed[statement.doc] = _is_in_list(every, statement)
-    return not any(listed[statement.doc] for statement in statements)
+        if statement.doc not in in_lists:
+            in_lists[statement.doc] = _is_in_list(every, statement)
+    return not any(in_lists[statement.doc] for statement in statements)
 
 
 def _is_in_list(every: Sequence[_Statement], statement: _Statement) -> bool:
     """Return whether more than the versions of a statement are alike it and each other, have other values and say no
     change: by its few words a short statement is alike others that have nothing else in common.
     """
-    others = [similar for similar in every if similar is not statement and _is_about_same(similar, statement)]
-    pairs = ((similar, [other for other in others if other is not similar]) for similar in others)
-    alike = [statement, *(similar for similar, rest in pairs if any(_is_about_same(other, similar) for other in rest))]
+    similar_statements = [
+        similar for similar in every if similar is not statement and _is_about_same(similar, statement)
+    ]
+    pairs = (
+        (similar, [third for third in similar_statements if third is not similar]) for similar in similar_statements
+    )
+    alike = [statement, *(similar for similar, rest in pairs if any(_is_about_same(third, similar) for third in rest))]
     if len(alike) <= _VERSIONS or _count_values(alike) <= _VERSIONS:
         return False
     return 2 * sum(map(_is_of_change, alike)) < len(alike)
@@ -311,7 +318,7 @@ def _count_values(statements: Sequence[_Statement]) -> int:
     values: list[dict[str, str]] = []
     for statement in statements:
         value = _said_of(statement, every)
-        if value and not any(_is_same_value(value, counted) for counted in values):
+        if value and not any(_is_same_value(value, earlier) for earlier in values):
             values.append(value)
     return len(values)
 
@@ -323,9 +330,9 @@ def _is_same_value(first: dict[str, str], second: dict[str, str], *, may_add: bo
     if first.keys().isdisjoint(second):
         return False
     own = {first[stem] for stem in first.keys() - second}, {second[stem] for stem in second.keys() - first}
-    added, changed = sorted(own, key=_CHANGED.issuperset)
-    is_added = may_add and _CHANGED.issuperset(changed) and _CHANGED.isdisjoint(added)
-    return is_added or _RELATIONS.issuperset(added | changed)
+    added_words, changed_words = sorted(own, key=_CHANGED.issuperset)
+    is_added = may_add and _CHANGED.issuperset(changed_words) and _CHANGED.isdisjoint(added_words)
+    return is_added or _RELATIONS.issuperset(added_words | changed_words)
 
 
 def _is_of_change(statement: _Statement) -> bool:
@@ -351,16 +358,16 @@ def _statement(tx: Tx, item: RankedDocument, text: str, asked: _Asked) -> _State
     about = words & subjects
     if 2 * len(about) < len(subjects):
         return None
-    lowered = text.lower()
+    lower_text = text.lower()
     has_mark = "'" in text or "’" in text
-    lowered = _CONTRACTED.sub(" not", _POSSESSIVE.sub("", lowered)) if has_mark else lowered
-    spoken = [*_WORD.findall(lowered), "", ""]
+    lower_text = _CONTRACTED.sub(" not", _POSSESSIVE.sub("", lower_text)) if has_mark else lower_text
+    spoken = [*_WORD.findall(lower_text), "", ""]
     return _Statement(
         item,
         item.document.doc,
         text,
         is_labelled=label is not None,
-        is_negated=index.are_denying(spoken, lowered),
+        is_negated=index.are_denying(spoken, lower_text),
         spoken=spoken,
         sequence=tuple(forms),
         forms=forms,
@@ -452,8 +459,8 @@ def _is_denied(newer: _Statement, older: _Statement) -> bool:
     if older.text >= _FIRST_OF_CJK:
         return newer.text[0] == older.text[0] and 2 * len(newer.words & older.words) >= len(older.words)
     clause = takewhile(str.isalnum, newer.spoken)
-    denied = [stem for word in clause if (stem := newer.stems.get(word)) and word not in _DENIALS]
-    return len(denied) > 1 and older.words.issuperset(denied)
+    denied_stems = [stem for word in clause if (stem := newer.stems.get(word)) and word not in _DENIALS]
+    return len(denied_stems) > 1 and older.words.issuperset(denied_stems)
 
 
 def _beginning(newer: _Statement, older: _Statement) -> int:

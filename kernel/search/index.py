@@ -173,7 +173,9 @@ class _Evidence(NamedTuple):
 
     def only(self, docs: set[int]) -> "_Evidence":
         """Return the evidence for these documents."""
-        ranks, near = ({doc: score for doc, score in each.items() if doc in docs} for each in (self.ranks, self.near))
+        ranks, near = (
+            {doc: score for doc, score in scores.items() if doc in docs} for scores in (self.ranks, self.near)
+        )
         return self._replace(ranks=ranks, near=near)
 
 
@@ -379,11 +381,11 @@ def _in_reach(tx: Tx, evidence: _Evidence, gather: Callable[[int], _Evidence], l
     """Return the evidence for documents that a key sees which is held to places, of more documents if the search had
     no flags of these.
     """
-    seen = seen_among(tx, evidence.docs)
-    if len(seen) < len(evidence.docs) and limit <= CANDIDATES and not reached(tx):
+    seen_docs = seen_among(tx, evidence.docs)
+    if len(seen_docs) < len(evidence.docs) and limit <= CANDIDATES and not reached(tx):
         evidence = gather(_OVER * CANDIDATES)
-        seen = seen_among(tx, evidence.docs)
-    return evidence.only(seen)
+        seen_docs = seen_among(tx, evidence.docs)
+    return evidence.only(seen_docs)
 
 
 def _gather(
@@ -415,12 +417,12 @@ def _gather(
     respelling = respelled_query(tx, text) if ranks else text
     if lexical and docs is None and (not ranks or respelling != text) and (parts := holding_parts(tx, text, ids)):
         ranks, respelling = ranks | dict.fromkeys(parts, min(ranks.values(), default=1.0)), text
-    dated, standing = _beside(tx, text, within, partitions, of_key) if docs is None else ([], [])
+    dated_docs, standing = _beside(tx, text, within, partitions, of_key) if docs is None else ([], [])
     if semantic:
         near = vector_search(tx, respelling, partitions, limit, [*ranks], docs, feed, of_key)
-        for others in filter(None, (dated, standing)):
-            near = vector_search(tx, respelling, partitions, _BESIDE, [], others) | near
-    return _Evidence(ranks, near, respelling, size, dated, standing)
+        for docs_beside in filter(None, (dated_docs, standing)):
+            near = vector_search(tx, respelling, partitions, _BESIDE, [], docs_beside) | near
+    return _Evidence(ranks, near, respelling, size, dated_docs, standing)
 
 
 def _beside(

@@ -136,20 +136,20 @@ def content_words(tx: Tx, text: str) -> dict[str, str]:
     """Return the stems of a short text without stop words, each with its word in small letters; without parts of words
     and words beside the text.
     """
-    lowered, words = text.lower(), dict[str, str]()
+    lower_text, words = text.lower(), dict[str, str]()
     if text.isascii():
-        for begin, end, stem in tx.tokenize(lowered.replace("\0", " ")):
+        for begin, end, stem in tx.tokenize(lower_text.replace("\0", " ")):
             if stem not in words:
-                words[stem] = lowered[begin:end]
+                words[stem] = lower_text[begin:end]
         foreign = query_forms(text).stop_words
-        ignored = STOP_WORDS | foreign if foreign else STOP_WORDS
-        return {stem: word for stem, word in words.items() if word not in ignored} or words
+        stop_words = STOP_WORDS | foreign if foreign else STOP_WORDS
+        return {stem: word for stem, word in words.items() if word not in stop_words} or words
     last_text, terms = tx.context.search_cache.last_query
     if last_text != text or len(terms) == _MAX_TERMS_READ:
         terms = query_terms(text, tx.tokenize, spelled_otherwise=False)
     words = {term.stem: as_written(term.surface).lower() for term in terms if not (term.derived or is_stem(term.stem))}
-    own = {*_WORD.findall(lowered)}
-    return {stem: word for stem, word in words.items() if word in own or (not word.isascii() and word in lowered)}
+    own = {*_WORD.findall(lower_text)}
+    return {stem: word for stem, word in words.items() if word in own or (not word.isascii() and word in lower_text)}
 
 
 def word_starts(tx: Tx, text: str) -> dict[str, float]:
@@ -193,8 +193,8 @@ def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
     shares: list[float] = []
     for text in texts:
         text_stems = set(_stems(tx, text) + _stems(tx, indexed_words(text)))
-        begun = {stem for stem in pairs if any(word.startswith(stem) for word in text_stems)}
-        shares.append(len(stems & (text_stems | begun)) / max(len(stems), 1))
+        prefixes = {stem for stem in pairs if any(word.startswith(stem) for word in text_stems)}
+        shares.append(len(stems & (text_stems | prefixes)) / max(len(stems), 1))
     return shares
 
 
@@ -323,8 +323,8 @@ def _count_alike(tx: Tx, total: int, stems: list[str]) -> dict[str, int]:
     rows = tx.all(
         "kernel.lexical.frequencies_alike", _Frequency, stems=stems, first=begin, last=begin + _LAST_CHARACTER
     )
-    wanted = frozenset(stems)
-    return {stem: docs for stem, docs in rows if stem in wanted}
+    wanted_stems = frozenset(stems)
+    return {stem: docs for stem, docs in rows if stem in wanted_stems}
 
 
 def _respelled(tx: Tx, terms: list[Term], frequency: dict[str, int]) -> list[Term]:

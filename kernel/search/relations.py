@@ -88,21 +88,21 @@ def answering(
     is_strong = np.maximum.reduce(fused.strengths, initial=0.0) >= STRONG
     if not is_strong or fused.found.query.is_request or not np.isnan(fused.found.value).all():
         return fused
-    judged, groups = _strong(fused, compared, leaders, foreign)
-    if not judged:
+    strong_hits, groups = _strong(fused, compared, leaders, foreign)
+    if not strong_hits:
         return fused
-    asked = question.lower()
-    amounts = _TIMES if _TIME.search(asked) else _NUMBERS if _NUMBER.search(asked) else None
+    lower_question = question.lower()
+    amounts = _TIMES if _TIME.search(lower_question) else _NUMBERS if _NUMBER.search(lower_question) else None
     if not amounts:
         unmet = dict(zip(groups, _unmet(compared.cosines[[*groups.values()]], compared.shares).tolist(), strict=True))
-        judged = [one for one in judged if unmet.get(one.group)]
-    if judged and (may_answer := _of_kind(tx, asked, amounts)):
-        texts = dict(tx.all("kernel.rerank.bodies", _statement, ids=[one.doc for one in judged], most=_MOST_READ))
-        judged = [one for one in judged if not may_answer(texts.get(one.doc, ""))]
-    if not judged:
+        strong_hits = [hit for hit in strong_hits if unmet.get(hit.group)]
+    if strong_hits and (may_answer := _of_kind(tx, lower_question, amounts)):
+        texts = dict(tx.all("kernel.rerank.bodies", _statement, ids=[hit.doc for hit in strong_hits], most=_MOST_READ))
+        strong_hits = [hit for hit in strong_hits if not may_answer(texts.get(hit.doc, ""))]
+    if not strong_hits:
         return fused
     strengths = fused.strengths.copy()
-    strengths[[one.at for one in judged]] *= _LESS
+    strengths[[hit.at for hit in strong_hits]] *= _LESS
     return fused._replace(strengths=strengths)
 
 
@@ -110,7 +110,7 @@ def _strong(
     fused: Fused, compared: Compared, leaders: Mapping[int, int], foreign: Container[int]
 ) -> tuple[list[_Judged], dict[int, int]]:
     """Return the strong hits that are short, and of the first hits the rows in `compared`, near-duplicates apart."""
-    judged, groups = list[_Judged](), dict[int, int]()
+    strong_hits, groups = list[_Judged](), dict[int, int]()
     row_of = dict(zip(compared.docs, range(len(compared.docs)), strict=True))
     strengths, sizes = fused.strengths[:_LOOKED_AT].tolist(), compared.sizes.tolist()
     for at, (doc, strength) in enumerate(zip(fused.found.docs[:_LOOKED_AT].tolist(), strengths, strict=True)):
@@ -123,51 +123,51 @@ def _strong(
                 break
             groups[group] = row
         if strength >= STRONG and sizes[row] <= _MOST_BYTES and doc not in foreign:
-            judged.append(_Judged(at, doc, group))
-    return judged, groups
+            strong_hits.append(_Judged(at, doc, group))
+    return strong_hits, groups
 
 
 def _unmet(cosines: Matrix, shares: Matrix) -> Bools:
     """Return of each hit (a row) whether others are about the same thing and it holds nothing near the rest of a
     question.
     """
-    held = cosines > _SAME
-    common = np.where(np.add.reduce(held) - held >= _COMMON, shares, 0.0)
+    is_held = cosines > _SAME
+    common = np.where(np.add.reduce(is_held) - is_held >= _COMMON, shares, 0.0)
     rest = shares - common
     thing, left = np.add.reduce(common, 1), np.add.reduce(rest, 1)
-    about = held.astype(np.float32) @ common.T >= _ABOUT * thing
-    others: Array = np.add.reduce(about) - about.diagonal()
-    met = np.add.reduce(np.maximum(cosines, 0) * rest, 1)
-    return (thing > 0) & (others >= _LEAST_OTHERS) & (left > _LEAST_REST) & (met < _MET * left)
+    about = is_held.astype(np.float32) @ common.T >= _ABOUT * thing
+    other_count: Array = np.add.reduce(about) - about.diagonal()
+    met_share = np.add.reduce(np.maximum(cosines, 0) * rest, 1)
+    return (thing > 0) & (other_count >= _LEAST_OTHERS) & (left > _LEAST_REST) & (met_share < _MET * left)
 
 
-def _of_kind(tx: Tx, asked: str, amounts: frozenset[str] | None) -> Callable[[str], bool] | None:
+def _of_kind(tx: Tx, lower_question: str, amounts: frozenset[str] | None) -> Callable[[str], bool] | None:
     """Return a test for texts with something of the kind that is asked for and that the question does not name: an
     amount or a time, a name, a place. None if any text may say it, or none without its words.
 
     A text without a word of the question that the model does not read, as a misspelt word, is not judged either.
     """
-    named = frozenset(_WORD.findall(asked))
+    question_words = frozenset(_WORD.findall(lower_question))
     if amounts:
-        return partial(_has_amount, amounts=amounts - named, named=named)
-    unread = frozenset(filterfalse(knows_word(tx), named))
-    if _PERSON.search(asked):
-        return partial(_has_name, named=named, unread=unread)
-    if _PLACE.search(asked) or unread:
-        places = _PLACES - named if _PLACE.search(asked) else frozenset[str]()
+        return partial(_has_amount, amounts=amounts - question_words, question_words=question_words)
+    unread = frozenset(filterfalse(knows_word(tx), question_words))
+    if _PERSON.search(lower_question):
+        return partial(_has_name, question_words=question_words, unread=unread)
+    if _PLACE.search(lower_question) or unread:
+        places = _PLACES - question_words if _PLACE.search(lower_question) else frozenset[str]()
         return partial(_has_place, places=places, unread=unread)
     return None
 
 
-def _has_amount(text: str, amounts: frozenset[str], named: frozenset[str]) -> bool:
+def _has_amount(text: str, amounts: frozenset[str], question_words: frozenset[str]) -> bool:
     words = _WORD.findall(text.lower())
-    return not amounts.isdisjoint(words) or any(not word.isalpha() and word not in named for word in words)
+    return not amounts.isdisjoint(words) or any(not word.isalpha() and word not in question_words for word in words)
 
 
-def _has_name(text: str, named: frozenset[str], unread: frozenset[str]) -> bool:
+def _has_name(text: str, question_words: frozenset[str], unread: frozenset[str]) -> bool:
     if not unread.issubset(_WORD.findall(text.lower())):
         return True
-    words = [word for word in _WORD.findall(text) if word.lower() not in named]
+    words = [word for word in _WORD.findall(text) if word.lower() not in question_words]
     # "Errors of the billing service ..." begins with no name.
     names = words[1:] if not _AFTER_NOUN.isdisjoint(words[1:2]) else words
     return any(word[0].isupper() and word.lower() not in _NO_NAMES for word in names)

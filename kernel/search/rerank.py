@@ -458,15 +458,15 @@ def _rows(tx: Tx, model: int, docs: Ids) -> list[Any]:
     if not tx.sees_parts:
         return rows
     around = {row[at] for row in rows for at in _NEIGHBOURS}
-    seen = seen_among(tx, around)
-    return [_reachable(row, seen) for row in rows]
+    seen_docs = seen_among(tx, around)
+    return [_reachable(row, seen_docs) for row in rows]
 
 
-def _reachable(row: Any, seen: Collection[int]) -> Any:
+def _reachable(row: Any, seen_docs: Collection[int]) -> Any:
     """Return a row without the neighbours that are elsewhere for a key held to places, and without their facts."""
     before, doc, after = row[:2], row[2], row[3:5]
-    kept = (*(at if at in seen else 0 for at in before), doc, *(at if at in seen else 0 for at in after))
-    return (*kept, *row[5:10], row[10] if row[3] in seen else 0)
+    reachable = (*(at if at in seen_docs else 0 for at in before), doc, *(at if at in seen_docs else 0 for at in after))
+    return (*reachable, *row[5:10], row[10] if row[3] in seen_docs else 0)
 
 
 def _windows(rows: list[Any]) -> Ids:

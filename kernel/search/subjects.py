@@ -62,22 +62,22 @@ class Subjects:
         """
         self._own += is_new
         slots, statement = self._slots, _statement(text)
-        if not (noted := _noted(text, statement)):
+        if not (own_slots := _noted(text, statement)):
             return []
-        asked = noted
+        wanted_slots = own_slots
         if statement is not None:
             words, content, _ = statement
-            asked = noted[:_BY_FORM]
-            asked += [
+            wanted_slots = own_slots[:_BY_FORM]
+            wanted_slots += [
                 hash(tuple(words[:count])) & _MASK for count in range(_LEAST_WORDS + 1, min(len(words), _MOST_HALF + 1))
             ]
             if not marks.isdisjoint(words) or are_denying(words, text.lower()):
-                asked += noted[_BY_FORM:]
-                asked += [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)]
-        near = {*map(slots.get, asked)}
-        for subject in noted:
+                wanted_slots += own_slots[_BY_FORM:]
+                wanted_slots += [hash(pair) & _MASK for pair in combinations(content[:_MOST_CONTENT], 2)]
+        near = {*map(slots.get, wanted_slots)}
+        for subject in own_slots:
             slots[subject] = key
-        return sorted(other for other in near if other and other != key)
+        return sorted(near_key for near_key in near if near_key and near_key != key)
 
     def follow(self, tx: Tx, space: str) -> None:
         """Notes the documents put elsewhere since the last look, those without a scope, once a second."""
@@ -86,8 +86,8 @@ class Subjects:
         self._read_at = second
         with tx.held_to(None):
             last = tx.context.search_cache.last_ids(tx).doc
-            after, others = max(self._last, last - _MOST_READ), last - self._last - self._own
-            rows = tx.all("kernel.documents.short_since", _Put, doc=after, space=space) if others > 0 else []
+            after, other_count = max(self._last, last - _MOST_READ), last - self._last - self._own
+            rows = tx.all("kernel.documents.short_since", _Put, doc=after, space=space) if other_count > 0 else []
         for row in rows:
             text = row.text.partition("\n")[2]
             for subject in _noted(text, _statement(text)):
@@ -135,12 +135,12 @@ def _statement(text: str) -> _Statement | None:
     text = _without_label(text)
     if len(text) > _MOST_CHARS or ": " in text:  # of a list
         return None
-    spelled = _WORD.findall(text)
-    if not _LEAST_WORDS <= len(spelled) <= _MOST_WORDS:
+    written_words = _WORD.findall(text)
+    if not _LEAST_WORDS <= len(written_words) <= _MOST_WORDS:
         return None
-    words = [word.lower() for word in spelled]
+    words = [word.lower() for word in written_words]
     content = [word for word in words if word not in STOP_WORDS and not word.isdecimal()]
-    frame = [word for word in spelled if word.islower()]
+    frame = [word for word in written_words if word.islower()]
     return _Statement(words, content, frame) if content else None
 
 
