@@ -10,6 +10,7 @@ from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, check_scope_filter, scope_chain, scope_key, scope_to_read
 from handlers.scopes.results import Answer, Entry, Page, entry_and_version, read_page, to_entry
 from kernel.calls.tools import Hints, Hooks, ToolOptions, write
+from kernel.core.times import utc_time
 from kernel.store.transaction import Tx
 
 EntryRequest = entry_requests.ToolRequest | entry_requests.GuidelineRequest | entry_requests.KnowledgeRequest
@@ -57,7 +58,8 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry) -> Answer:
 
 def _with_expiry(entry: Entry, now: str) -> Entry:
     end = entry.current_version.valid_until
-    entry.expired = True if isinstance(end, str) and end <= now else UNSET
+    # An import keeps texts that are no time, and these never end.
+    entry.expired = True if isinstance(end, str) and end <= now and utc_time(end) else UNSET
     return entry
 
 

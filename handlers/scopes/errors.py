@@ -1,7 +1,9 @@
 """The errors of `scopes`: messages and codes of the original."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_type_hints
+
+from msgspec import Struct
 
 from kernel.calls.tools import ArgumentError
 from kernel.core.errors import Fault
@@ -83,17 +85,15 @@ def argument_fault(error: ArgumentError) -> Fault:
     # The contract reports null and the empty string for a required argument as missing.
     empty = error.message.startswith(_EMPTY_STRING)
     missing = error.problem == "missing" or _GOT_NULL.match(error.message)
-    if missing or (empty and error.field in _required_fields(error)):
+    if missing or (empty and error.field in required_fields(error.request)):
         return required(error.field)
     plain = error.message.replace("`", "").replace(" | null", "")
     fault = invalid(error.field, "must not be empty" if empty else plain[:1].lower() + plain[1:], error.hint)
     return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if error.field in _SCOPE_FIELDS else fault
 
 
-def _required_fields(error: ArgumentError) -> set[str]:
-    arms = get_args(error.tool.request) or (error.tool.request,)
-    needed_fields = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
-    return {field for fields in needed_fields for field in fields}
+def required_fields(request: type[Struct]) -> Sequence[str]:
+    return request.__struct_encode_fields__[: -len(request.__struct_defaults__) or None]
 
 
 def _unknown_action(error: ArgumentError) -> Fault:

@@ -42,7 +42,8 @@ def validate(request: Struct) -> None:
                 raise errors.invalid(wire, "must not hold NUL characters")
             # In a list action these fields are filters, and a blank one matches nothing.
             if wire in _FILLED and config.tag not in {"list", None} and not normal_name(value):
-                raise errors.required(wire)
+                is_required = wire in errors.required_fields(type(request))
+                raise errors.required(wire) if is_required else errors.invalid(wire, "must not be blank")
         elif isinstance(value, Struct):
             _validate_part(wire, value)
         elif nested_deeper(value, MAX_DEPTH):

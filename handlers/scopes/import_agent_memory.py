@@ -12,6 +12,7 @@ from msgspec import Struct
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import DEFAULT_PRIORITY, GUIDELINE, JSON_COLUMNS, KINDS, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import MAX_DEPTH, name_key, normal_name
+from handlers.scopes.import_document import end_time
 from handlers.scopes.import_merge import add_tag
 from handlers.scopes.inheritance import GLOBAL, scope_exists, scope_key
 from handlers.scopes.locks import Lock, accepts, normal_path
@@ -196,7 +197,7 @@ def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
 def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: str) -> None:
     columns = {field: _column(tx, row, field) for field in kind.version_fields}
     if kind is KNOWLEDGE:
-        columns |= {"confidence": _real_number(row, "confidence", 1.0), "valid_until": _time(row, "valid_until")}
+        columns |= {"confidence": _real_number(row, "confidence", 1.0), "valid_until": _end(row)}
     if kind is not TOOL:
         columns["content"] = columns["content"] or ""
     entries.add_version(
@@ -319,6 +320,11 @@ def _time(row: Row, column: str) -> str | None:
     """Return a time, in any form of ISO 8601, as stored here; any other text unchanged."""
     value = text_of(row, column)
     return value and (utc_time(value) or value)
+
+
+def _end(row: Row) -> str | None:
+    text = text_of(row, "valid_until")
+    return text and end_time(text)
 
 
 def _required_time(tx: Tx, row: Row, column: str, default: str | None = None) -> str:

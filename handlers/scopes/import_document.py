@@ -289,7 +289,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
         msgspec.structs.replace(
             version,
             version_num=next(later) if version.version_num is None else version.version_num,
-            valid_until=version.valid_until and _end_time(version.valid_until),
+            valid_until=version.valid_until and end_time(version.valid_until),
             created_at=timestamp("createdAt", version.created_at),
             content=version.content if kind is TOOL else version.content or "",
         )
@@ -298,7 +298,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
     return numbered_versions[place], sorted(numbered_versions, key=lambda version: version.version_num or 0)
 
 
-def _end_time(text: str) -> str:
+def end_time(text: str) -> str:
     """Return an expiry as stored: a date stands for the end of that day; any other text stays as it is."""
     time = utc_time(text)
     return end_of_day(text, time) if time else text

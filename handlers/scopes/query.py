@@ -20,6 +20,7 @@ from kernel.store.transaction import Tx
 
 DEFAULT_LIMIT = 20  # results, the default of the contract
 DEFAULT_THRESHOLD = 0.7  # (1 + cosine) / 2, the default of the contract
+FULL_CONFIDENCE = 1.0  # the default of the contract
 INITIAL_REASON = "Initial version"  # changeReason of every first version
 EntryTypes = Literal["tools", "guidelines", "knowledge"]
 TagNames = Annotated[list[Label], Meta(max_length=100)]
@@ -127,7 +128,7 @@ class FoundVersion(Struct, rename="camel", kw_only=True, omit_defaults=True):
     content: str | None = None
     rationale: str | None = None
     source: str | None = None
-    confidence: float = 1.0
+    confidence: float | None = None
     valid_until: str | None = None
     created_at: str | None = None
     created_by: str | None = None
@@ -370,7 +371,8 @@ def _to_result(
 def _found_version(row: EntryRow, current: VersionRow) -> FoundVersion:
     version = FoundVersion(**{field: getattr(current, field) for field in FoundVersion.__struct_fields__})
     version.parameters, version.examples = loads(current.parameters), loads(current.examples)
-    version.confidence = 1.0 if current.confidence is None else current.confidence
+    if current.confidence == FULL_CONFIDENCE:
+        version.confidence = None
     version.conflict_flag = bool(current.conflict_flag)
     if current.created_at == row.created_at:
         version.created_at = None

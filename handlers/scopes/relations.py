@@ -127,6 +127,7 @@ def _list(tx: Tx, request: ListRelations) -> Page:
 def _delete(tx: Tx, request: DeleteRelation) -> None:
     if request.id is not None:
         deleted_relation = tx.one("scopes.relations.delete", Relation, id=request.id)
+        _check_ends(request, deleted_relation)
     else:
         ends = _key_of(request)
         if None in ends.values():
@@ -136,6 +137,14 @@ def _delete(tx: Tx, request: DeleteRelation) -> None:
         ends = f"{request.source_id} {request.relation_type} {request.target_id}"
         raise errors.not_found("Relation", request.id or ends)
     history.append(tx, RELATION_SPACE, deleted_relation.id, "deleted", before=dumps(deleted_relation))
+
+
+def _check_ends(request: DeleteRelation, relation: Relation | None) -> None:
+    """Raises a Fault for a field beside the id that the relation has otherwise: one of the two is a mistake."""
+    for field, wire in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True):
+        argument, own = getattr(request, field), getattr(relation, field, None)
+        if relation is not None and argument not in {None, own}:
+            raise errors.invalid(wire, f"is not that of {relation.id}, which is {own}", "give id, or all five fields")
 
 
 def _key_of(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:

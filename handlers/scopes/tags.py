@@ -135,8 +135,9 @@ def _detach(tx: Tx, request: Detach) -> None:
     _check_tag(tx, request)
     entry_tag = tx.one("scopes.tags.detach", EntryTag, **asdict(request), **name_key(request.tag_name or ""))
     if entry_tag is None:
-        resource = f"Tag of {request.entry_type} {request.entry_id}"
-        raise errors.not_found(resource, request.tag_id or request.tag_name or "", "tagId")
+        check_target(tx, request.entry_type, request.entry_id, "entryId")
+        resource, field = f"Tag of {request.entry_type} {request.entry_id}", "tagId" if request.tag_id else "tagName"
+        raise errors.not_found(resource, request.tag_id or request.tag_name or "", field)
     history.append(tx, entries.TAG_SPACE, entry_tag.id, "detached", before=dumps(entry_tag))
     if request.entry_type in KINDS:
         entries.renew_words(tx, [(KINDS[request.entry_type].space, request.entry_id)])

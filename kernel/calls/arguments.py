@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import inspect
 
-from kernel.calls.schema import PREFIX, input_schema
+from kernel.calls.schema import PREFIX, input_schema, object_schema
 from kernel.calls.tools import ArgumentError, Request, Schema, Tool
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
@@ -104,7 +104,7 @@ def _with_mended_values(tool: Tool, decode: Callable[[RawJson], Request], argume
 
 def _is_free(tool: Tool, path: str) -> bool:
     """Return whether an object of any keys may be there."""
-    return any(isinstance(kind, inspect.DictType) for kind in _types_at(tool, path))
+    return any(isinstance(kind, inspect.DictType) for kind in _types_at(tool.request, path))
 
 
 def without_nulls(request: type[Request], arguments: Any) -> Any:
@@ -156,42 +156,50 @@ def _refuses_null(type_: inspect.Type) -> bool:
 def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> ArgumentError:
     """Return which field of the arguments is wrong, and how, in the terms of JSON."""
     if not isinstance(error, msgspec.ValidationError):
-        return ArgumentError(tool, "unreadable", "", "not valid JSON")
+        return ArgumentError(tool, "unreadable", "", "not valid JSON", tool.request)
     path, message = error_place(error)
+    request = _called_request(tool, arguments)
+    schemas = [input_schema(tool) if request is tool.request else object_schema(request), input_schema(tool)]
     match = _FIELD.fullmatch(message)
     if match is not None:
         field = f"{path}.{match[2]}" if path else match[2]
         if match[1].startswith("missing"):
-            return ArgumentError(tool, "missing", field, message, hint=_description(tool, field))
-        return ArgumentError(tool, "unknown", field, message, hint=_names_hint(tool, path, match[2], arguments))
+            return ArgumentError(tool, "missing", field, message, request, hint=_description(schemas, field))
+        hint = _names_hint(tool, request, path, match[2])
+        return ArgumentError(tool, "unknown", field, message, request, hint=hint)
     if (refusal := _REFUSED.fullmatch(message)) is None:
         reason = json_terms(message)
         # A wrong type of an action has no ", got".
         is_type = ", got `" in message or message == "Expected `str`"
-        hint = _description(tool, path) if is_type or _FORM.fullmatch(message) else ""
+        hint = _description(schemas, path) if is_type or _FORM.fullmatch(message) else ""
         repeats = f"`{hint.removeprefix('expects ')}" in reason
-        return ArgumentError(tool, "wrong", path, reason, hint="" if repeats else hint)
-    choice = _choices(input_schema(tool), path)
-    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refusal[1]}'{choice}", refusal[1])
+        return ArgumentError(tool, "wrong", path, reason, request, hint="" if repeats else hint)
+    choice = _choices(schemas[0], path)
+    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refusal[1]}'{choice}", request, refusal[1])
 
 
-def _names_hint(tool: Tool, path: str, name: str, arguments: RawJson) -> str:
-    structs = [kind for kind in _types_at(tool, path) if isinstance(kind, inspect.StructType)]
+def _called_request(tool: Tool, arguments: RawJson) -> type[Request]:
+    """Return the type of the arguments: that of the action, if they name one of the tool."""
     members: dict[str, Any] = {}
-    if not path:
+    arms = get_args(tool.request)
+    if arms:
         with suppress(*UNREADABLE):
             members = msgspec.json.decode(arguments, type=dict[str, Any])
-    arms = [kind for kind in structs if kind.tag_field and members.get(kind.tag_field) == kind.tag] or structs
-    names = list(dict.fromkeys(field.encode_name for kind in arms for field in kind.fields))
-    owner = (
-        f"`{path}`" if path else " ".join([tool.name, *(str(arm.tag) for arm in arms if len(arms) == 1 and arm.tag)])
-    )
+    configs = ((arm, arm.__struct_config__) for arm in arms)
+    return next((arm for arm, config in configs if members.get(config.tag_field) == config.tag), tool.request)
+
+
+def _names_hint(tool: Tool, request: type[Request], path: str, name: str) -> str:
+    structs = [kind for kind in _types_at(request, path) if isinstance(kind, inspect.StructType)]
+    names = list(dict.fromkeys(field.encode_name for kind in structs for field in kind.fields))
+    tags = [str(kind.tag) for kind in structs if len(structs) == 1 and kind.tag]
+    owner = f"`{path}`" if path else " ".join([tool.name, *tags])
     near = nearest_name(name, names)
     return f"{near and f'did you mean `{near}`? '}{owner} takes {', '.join(names) or 'no parameters'}"
 
 
-def _types_at(tool: Tool, path: str) -> list[inspect.Type]:
-    kinds = [_type_info(tool.request)]
+def _types_at(request: type[Request], path: str) -> list[inspect.Type]:
+    kinds = [_type_info(request)]
     for step in path_steps(path):
         kinds = [part for kind in kinds for part in _parts(kind, step)]
     return [kind for part in kinds for kind in _alternative_types(part)]
@@ -266,11 +274,13 @@ def _nodes_at(schema: Schema, path: str) -> list[Schema]:
     return nodes
 
 
-def _description(tool: Tool, path: str) -> str:
-    nodes = _nodes_at(input_schema(tool), path)
+def _description(schemas: Sequence[Schema], path: str) -> str:
+    """Return the shape of a parameter in the first of some schemas, and its first description in any of them."""
+    nodes, *others = (_nodes_at(schema, path) for schema in schemas)
     with_type = [node for node in nodes if "enum" in node or node.get("type", "null") != "null"]
     shape = " or ".join(dict.fromkeys(map(_shape, with_type)))
-    about = next((str(node["description"]) for node in nodes if "description" in node), "")
+    described = [node for part in (nodes, *others) for node in part if "description" in node]
+    about = str(described[0]["description"]) if described else ""
     sentence = about.partition(". ")[0].removesuffix(".")[:_SHOWN_CHARS]
     return shape and f"expects {shape}{sentence and f' ({sentence})'}"
 

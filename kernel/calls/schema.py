@@ -20,7 +20,7 @@ def input_schema(tool: Tool) -> Schema:
     """
     if tool.input:
         return tool.input
-    schema = _object(tool.request)
+    schema = object_schema(tool.request)
     parts: Mapping[str, Schema] = schema.get("$defs", {})
     if any(name in _reachable(part, parts) for name, part in parts.items()):  # it has no end without references
         return schema
@@ -80,7 +80,7 @@ def output_schema(tool: Tool) -> Schema | None:
     part = parts[0] if len(parts) == 1 else None
     if not (isinstance(part, type) and issubclass(part, msgspec.Struct)):
         return None
-    schema = _object(part)
+    schema = object_schema(part)
     for name, keys in _required_keys(part).items():
         schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
     return schema
@@ -107,7 +107,7 @@ def _parts(kind: Any) -> Iterator[Any]:
         yield from _parts(part)
 
 
-def _object(kind: type[Request]) -> Schema:
+def object_schema(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = [arm["$ref"].removeprefix(PREFIX) for arm in root.get("anyOf", [])]
     # The arms that take one of several parameters say so.

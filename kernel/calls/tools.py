@@ -104,13 +104,15 @@ class Tool(NamedTuple):
 class ArgumentError(NamedTuple):
     """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty if there is none.
 
-    `given` is the value that an enum refused, and `hint` says how to mend the call, from the schema of the tool.
+    `request` is the type of the arguments: that of the action, if they name one. `given` is the value that an enum
+    refused, and `hint` says how to mend the call, from the schema of the tool.
     """
 
     tool: Tool
     problem: Literal["missing", "unknown", "wrong", "unreadable"]
     field: str
     message: str
+    request: type[Request]
     given: str | None = None
     hint: str = ""
 

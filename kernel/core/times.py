@@ -7,6 +7,7 @@ from kernel.core.lazy_regex import regex
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HAS_TIME = regex(r"[T:\s]")
+_WEEK = regex(r"[0-9]{4}-?W[0-9]{2}(?!-?[0-9])")
 _SPAN = regex(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 # Wordings of times in the past. A month counts 30 days, and a year 365.
@@ -42,9 +43,13 @@ def iso(moment: datetime) -> str:
 
 
 def utc_time(text: str) -> str | None:
-    """Return any ISO 8601 time or date as it is stored, or None; a time without a zone is taken as UTC."""
+    """Return any ISO 8601 time or date as it is stored, or None; a time without a zone is taken as UTC.
+
+    A whole week is neither, though `datetime` takes it for its Monday.
+    """
+    plain = text.strip()
     try:
-        return iso(datetime.fromisoformat(text.strip()))
+        return None if _WEEK.match(plain) else iso(datetime.fromisoformat(plain))
     except (ValueError, OverflowError):
         return None
 

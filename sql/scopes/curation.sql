@@ -27,6 +27,6 @@ WHERE
     AND e.deactivated_at IS NULL
     AND e.category = 'decision'
     AND v.content IS NOT NULL
-    AND (v.valid_until IS NULL OR v.valid_until > :now)
+    AND (v.valid_until IS NULL OR v.valid_until > :now OR NOT ({ends}))
 ORDER BY v.created_at DESC, e.seq DESC
 LIMIT :limit;

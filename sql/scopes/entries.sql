@@ -263,6 +263,7 @@ CROSS JOIN scopes_entry AS e ON e.id = i.value
 CROSS JOIN scopes_version AS v ON v.entry_id = e.id
 WHERE
     v.valid_until <= :at
+    AND {ends}
     AND v.version_num = (
         SELECT max(w.version_num) FROM scopes_version AS w WHERE w.entry_id = e.id AND w.created_at <= :at
     );

@@ -66,6 +66,10 @@ FROM (
     GROUP BY e.kind, e.name
 ) AS n;
 
+-- fragment: ends
+-- Whether the end of a version is a time as they are stored: an import keeps other texts, and these never end.
+substr(v.valid_until, 11, 1) = 'T' AND length(v.valid_until) = 24;
+
 -- name: by_score
 -- The active entries of each kind and scope with the highest scores while they are fresh; either expired entries or
 -- others.
@@ -82,6 +86,7 @@ WHERE e.seq IN (
             SELECT 1
             FROM scopes_version AS v
             WHERE i.kind = 'knowledge' AND v.id = i.current_version_id AND v.valid_until <= :now
+                AND {ends}
         )
         AND {visible}
         AND {not_excluded}
@@ -96,7 +101,8 @@ FROM scopes_version AS v
 CROSS JOIN scopes_entry AS i ON i.id = v.entry_id
 CROSS JOIN json_each(:scopes) AS s ON s.value = i.scope
 WHERE
-    v.valid_until <= :now AND i.current_version_id = v.id AND i.kind = 'knowledge' AND i.deactivated_at IS NULL
+    v.valid_until <= :now AND {ends} AND i.current_version_id = v.id AND i.kind = 'knowledge'
+    AND i.deactivated_at IS NULL
     AND {visible}
     AND {not_excluded};
 
@@ -135,10 +141,10 @@ WHERE e.seq IN (
         AND CASE
             WHEN k.value <> 'knowledge' AND i.late = 0 THEN :expired = 0
             ELSE :expired = (
-                SELECT coalesce(w.valid_until <= :at, false)
-                FROM scopes_version AS w
-                WHERE w.entry_id = i.id AND w.created_at <= :at
-                ORDER BY w.version_num DESC
+                SELECT coalesce(v.valid_until <= :at AND {ends}, false)
+                FROM scopes_version AS v
+                WHERE v.entry_id = i.id AND v.created_at <= :at
+                ORDER BY v.version_num DESC
                 LIMIT 1
             )
         END
@@ -155,7 +161,8 @@ FROM scopes_version AS v
 CROSS JOIN scopes_entry AS i ON i.id = v.entry_id
 CROSS JOIN json_each(:scopes) AS s ON s.value = i.scope
 WHERE
-    v.valid_until <= :at AND v.created_at <= :at AND i.kind = 'knowledge' AND i.deactivated_at IS NULL
+    v.valid_until <= :at AND {ends} AND v.created_at <= :at AND i.kind = 'knowledge'
+    AND i.deactivated_at IS NULL
     AND i.created_at <= :at
     AND NOT EXISTS (
         SELECT 1
@@ -239,7 +246,9 @@ WHERE
 SELECT
     e.seq, e.id, e.kind, e.scope, e.priority, e.created_at,
     e.kind = 'knowledge' AND EXISTS (
-        SELECT 1 FROM scopes_version AS v WHERE v.id = e.current_version_id AND v.valid_until <= :now
+        SELECT 1
+        FROM scopes_version AS v
+        WHERE v.id = e.current_version_id AND v.valid_until <= :now AND {ends}
     ),
     e.deactivated_at IS NULL
 FROM json_each(:ids) AS i
@@ -264,7 +273,7 @@ WHERE
 -- The same as of a time, with the version and the priority of that time.
 SELECT
     e.seq, e.id, e.kind, e.scope, CASE WHEN w.seq IS NULL THEN e.priority ELSE w.priority END, e.created_at,
-    v.valid_until IS NOT NULL AND v.valid_until <= :at,
+    v.valid_until IS NOT NULL AND v.valid_until <= :at AND {ends},
     e.deactivated_at IS NULL AND v.id = e.current_version_id
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry AS e ON e.id = i.value

@@ -347,7 +347,7 @@ def test_argument_error_has_field_and_problem(raw: bytes, problem: Any, field: s
         msgspec.json.decode(raw, type=Outer)
     found = argument_error(tool, raised.value)
     said = found.message if message is None else message
-    assert found == ArgumentError(tool, problem, field, said, hint=found.hint)
+    assert found == ArgumentError(tool, problem, field, said, tool.request, hint=found.hint)
 
 
 def test_dialect_can_word_argument_errors(store: Store, caller: Callable[[Dispatch], Call]) -> None:

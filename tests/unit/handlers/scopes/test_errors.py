@@ -454,3 +454,22 @@ def test_too_deeply_nested_values_are_refused(
         brought = second_store.do("memory_import", "import", content=content, format=shape)
         assert brought["errors"] == []
     assert exported(second_store.do) == exported(do)
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+@pytest.mark.parametrize(
+    ("tool", "action", "field"),
+    [
+        ("memory_project", "update", "name"),
+        ("memory_guideline", "update", "content"),
+        ("memory_knowledge", "update", "content"),
+        ("memory_tag", "attach", "tagName"),
+    ],
+)
+def test_an_empty_text_that_an_action_can_do_without_is_not_called_required(
+    call: Call, tool: str, action: str, field: str, empty: str
+) -> None:
+    more = {"entryType": "tool", "entryId": "x"} if tool == "memory_tag" else {"id": "x"}
+    problem = "must not be blank" if empty else "must not be empty"
+    reply = call(tool, action=action, **more, **{field: empty})
+    assert refusal(reply, field) == f"Validation error: {field} - {problem}"

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused, result_of
 
@@ -50,6 +52,18 @@ def test_sessions_are_listed_by_project_and_by_status(do: Do, scope_ids: ScopeId
     assert ids(status="discarded") == [gone]
     assert ids(status="completed") == []
     assert ids(limit=1, offset=1) == [other]
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "choices"),
+    [("end", "active", "completed, discarded"), ("list", "over", "active, completed, discarded")],
+)
+def test_a_wrong_status_is_told_those_of_its_action(
+    unchanged: Call, scope_ids: ScopeIds, action: str, status: str, choices: str
+) -> None:
+    more = {"id": scope_ids.session} if action == "end" else {}
+    reply = unchanged("memory_session", action=action, status=status, **more)
+    assert refused(reply)[2] == f"Validation error: status - invalid enum value '{status}', choose from {choices}"
 
 
 def test_a_session_ends_once(do: Do, unchanged: Call, scope_ids: ScopeIds, clock: Clock) -> None:

@@ -384,7 +384,7 @@ def test_entries_are_imported_with_every_version(
         {"good": ["x"], "bad": []},
     )
     fact = do("memory_knowledge", "get", id="k1")["knowledge"]["currentVersion"]
-    assert (fact["id"], fact["confidence"], fact["validUntil"]) == ("k1v2", 0.25, "2027-01-01T00:00:00.000Z")
+    assert (fact["id"], fact["confidence"], fact["validUntil"]) == ("k1v2", 0.25, "2027-01-01T23:59:59.999Z")
     hits = kernel.store.read_sync(lambda tx: index.search(tx, "kind words twin gone", semantic=False))
     assert {hit.id for hit in hits} == {"g1", "k1", "t2"}
 

@@ -209,6 +209,29 @@ def test_expired_knowledge_is_counted_and_shown_last_on_request(
     assert shown(includeExpired=True, limit=10) == ([None] * 3 + [True] * 2, 5, None)
 
 
+@pytest.mark.parametrize("text", [None, "cords"])
+@pytest.mark.parametrize("later", [None, "2026-01-02T03:04:06Z"])
+def test_knowledge_whose_end_is_no_time_never_expires(
+    clock: Clock, do: Do, search: Callable[..., Any], text: str | None, later: str | None
+) -> None:
+    entry = {"title": "fact", "content": "Knotted cords", "validUntil": "12/31/2027"}
+    do("memory_import", "import", content=json.dumps({"entries": {"knowledge": [entry]}}))
+    clock.move(seconds=10)
+    (found,), meta = search(search=text, asOf=later).values()
+    shown = (found["version"]["validUntil"], found.get("expired"), meta.get("expiredCount"))
+    assert shown == ("12/31/2027", None, None)
+    listed = do("memory_knowledge", "list")["knowledge"][0]
+    assert listed == do("memory_knowledge", "get", id=listed["id"])["knowledge"]
+    assert "expired" not in listed
+
+
+def test_a_result_leaves_out_a_confidence_of_one(add: Add, search: Callable[..., Any]) -> None:
+    add("knowledge", "sure", "Knotted cords")
+    add("knowledge", "likely", "Knotted cords", confidence=0.5)
+    versions = {heading(result): result["version"] for result in search()["results"]}
+    assert {name: version.get("confidence") for name, version in versions.items()} == {"sure": None, "likely": 0.5}
+
+
 def test_as_of_returns_the_entries_and_versions_of_that_time(
     clock: Clock, do: Do, add: Add, search: Callable[..., Any]
 ) -> None:

@@ -70,6 +70,22 @@ def test_delete_by_id_or_by_all_fields_writes_history(kernel: Kernel, do: Do, li
         assert (event.operation, json.loads(event.before or "")) == ("deleted", relation)
 
 
+@pytest.mark.parametrize("field", FIELDS)
+def test_delete_by_id_refuses_another_value_of_a_field(
+    do: Do, unchanged: Call, link: Link, scope_ids: ScopeIds, field: str
+) -> None:
+    key = do("memory_relation", "create", **link)["relation"]["id"]
+    other = {"sourceType": "tool", "targetType": "knowledge", "relationType": "related_to"}.get(field, "ghost")
+    assert refused(unchanged("memory_relation", action="delete", id=key, **{**link, field: other})) == (
+        "invalid",
+        "E1000",
+        f"Validation error: {field} - is not that of {key}, which is {link[field]}. "
+        "Suggestion: give id, or all five fields",
+        {"field": field, "suggestion": "give id, or all five fields"},
+    )
+    assert do("memory_relation", "delete", id=key, **link) == {"success": True}
+
+
 @pytest.mark.parametrize("left_out", [*FIELDS, None])
 def test_delete_needs_an_id_or_every_field(unchanged: Call, link: Link, left_out: str | None) -> None:
     given = {name: value for name, value in link.items() if left_out not in (name, None)}

@@ -169,6 +169,26 @@ def test_an_undo_of_a_detachment_brings_the_words_of_the_tag_back(do: Do, call: 
     assert_consistent(kernel)
 
 
+@pytest.mark.parametrize(("field", "value"), [("tagId", "tag_rust"), ("tagName", "rust"), ("tagName", "nothing")])
+def test_detach_of_a_tag_that_is_not_attached_names_the_parameter(
+    unchanged: Call, scope_ids: ScopeIds, field: str, value: str
+) -> None:
+    mark = {"entryType": "project", "entryId": scope_ids.project}
+    resource = f"Tag of project {scope_ids.project}"
+    assert refused(unchanged("memory_tag", action="detach", **mark, **{field: value})) == (
+        "not_found",
+        "E2000",
+        f"{resource} not found: {value}",
+        {"resource": resource.lower(), "identifier": value, "field": field},
+    )
+    assert refused(unchanged("memory_tag", action="detach", **{**mark, "entryId": "ghost"}, **{field: value})) == (
+        "not_found",
+        "E2000",
+        "Project not found: ghost",
+        {"resource": "project", "identifier": "ghost", "field": "entryId"},
+    )
+
+
 def test_a_hundred_concurrent_creates_of_a_name_return_one_tag(concurrently: Concurrently, scope_ids: ScopeIds) -> None:
     made = [
         json.loads(reply.body) for reply in concurrently([("memory_tag", {"action": "create", "name": "new"})] * 100)
