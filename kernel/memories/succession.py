@@ -104,7 +104,7 @@ _Ranked = TypeVar("_Ranked", bound=RankedDocument)
 
 class _Asked(NamedTuple):
     """A question: the stems of its subjects, those that a hit may have, its words by their stems, its text in words,
-    its values, whether a word says its relation, and by documents whether a statement is about the same thing as
+    its values, whether a word says its relation, and by texts whether a statement is about the same thing as
     another, once that is known.
     """
 
@@ -114,7 +114,7 @@ class _Asked(NamedTuple):
     text: str
     values: index.NamedValues | None
     is_for: Callable[[str], bool]
-    same: dict[tuple[int, int], bool]
+    same: dict[tuple[str, str], bool]
 
 
 class _Mention(NamedTuple):
@@ -394,7 +394,7 @@ def _in_words(text: str) -> str:
 
 
 def _is_about_same(newer: _Statement, older: _Statement) -> bool:
-    pair = newer.doc, older.doc
+    pair = newer.text, older.text
     if pair not in newer.asked.same:
         newer.asked.same[pair] = _compare(newer, older)
     return newer.asked.same[pair]
