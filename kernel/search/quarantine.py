@@ -10,7 +10,7 @@ from kernel.store import audit
 from kernel.store.long_work import Steps
 from kernel.store.transaction import SLICE_BYTES, Tx
 
-OFF, FLAG, QUARANTINE = MODES = ("off", "flag", "quarantine")
+OFF, FLAG, QUARANTINE = ("off", "flag", "quarantine")
 _PAGE_ROWS = 1000  # documents read at once, if their texts are short; not measured
 _STEP_ROWS = 8  # if others wait for the lock
 

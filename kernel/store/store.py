@@ -289,7 +289,6 @@ class Store:
         self._database = database
         self.probe = database.probe
         self._catch_faults = catch_faults
-        self._group_limit = group_limit
         self.undo_hours = undo_hours
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self.pools = pools or Pools(readers, database.read_head_start)

@@ -14,7 +14,6 @@ MALFORMED = "database disk image is malformed"  # SQLite's words if a read meets
 SQLITE_ERRORS = (apsw.Error,)
 CONSTRAINTS = (apsw.ConstraintError, apsw.MismatchError, ConstraintFailed)  # a mismatch: a text as a rowid
 DISK_FULL = (apsw.FullError,)
-IO_ERRORS = (apsw.IOError,)
 BUSY = (apsw.BusyError,)
 # SQLite reports memory that it cannot map, or that its I/O layer cannot get, as an error of the disk.
 _OUT_OF_MEMORY = {apsw.SQLITE_IOERR_NOMEM, apsw.SQLITE_IOERR_SHMMAP}
