@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from handlers.paths.memories import INVISIBLE, SPACE, checked_size, index_text
+from kernel.core.text import composed
 from kernel.memories.import_records import (
     GONE,
     KEPT,
@@ -91,6 +92,6 @@ def path_of(place: str, key: str) -> str:
 
 
 def _segment(name: str) -> str:
-    plain = unicodedata.normalize("NFC", name)
+    plain = composed(name)
     letters = "".join(letter if unicodedata.category(letter)[0] in "LN" or letter in "_-" else "-" for letter in plain)
     return "-".join(part for part in INVISIBLE.sub("-", letters).split("-") if part)[:_MAX_SEGMENT]

@@ -47,7 +47,7 @@ from kernel.calls.tools import (
 )
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import did_you_mean, json_bytes, yaml_block
+from kernel.core.text import composed, did_you_mean, json_bytes, yaml_block
 from kernel.memories.briefing import Project, Remark
 from kernel.memories.curation import Curation, ToolCall
 from kernel.memories.succession import CHANGE_MARKS, replaced_by
@@ -211,7 +211,7 @@ def read_memory(tx: Tx, request: ReadMemory) -> Memory:
 
 def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
     """List memories by path, without their content."""
-    low = unicodedata.normalize("NFC", request.prefix)
+    low = composed(request.prefix)
     bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
     entries = tx.all("paths.memories.page", ListedMemory, after=request.after, limit=request.limit + 1, **bounds)
     page = entries[: request.limit]
@@ -236,7 +236,7 @@ def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
     """Return the memories below the name of the project that were changed last."""
-    folder = f"{unicodedata.normalize('NFC', project.name)}/"
+    folder = f"{composed(project.name)}/"
     bounds = {"low": folder, "high": folder[:-1] + chr(ord("/") + 1)}
     memories = tx.all("paths.memories.newest_in", _Content, limit=_MOST_REMARKS, **bounds)
     return [Remark("decision", SPACE, memory.path, f"{memory.path}: {memory.content}") for memory in memories]
@@ -307,7 +307,7 @@ def _source(path: str, content: str) -> IndexSource:
 
 
 def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:
-    return [index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
+    return [index_text(composed(request.path.strip()), request.content)]
 
 
 def _path_and_size(request: AddMemory) -> tuple[str, int] | Fault:
@@ -327,7 +327,7 @@ def _missing(tx: Tx, path: str, advice: str) -> Fault:
 
 
 def _checked_path(text: str) -> str:
-    path = unicodedata.normalize("NFC", text.strip())
+    path = composed(text.strip())
     if len(path) <= MAX_PATH and _ASCII_PATH.fullmatch(path):
         return path
     if not path:
@@ -385,14 +385,14 @@ def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | Non
 
 
 def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
-    memory = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
+    memory = get_memory(tx, composed(unquote(uri.removeprefix(SCHEME))))
     return None if memory is None else [ResourceContents(uri, "text/plain", memory.content)]
 
 
 def complete(tx: Tx, _ref: str, argument: str, value: str, _others: Mapping[str, str]) -> list[str]:
     if argument != "path":
         return []
-    low = unicodedata.normalize("NFC", value)
+    low = composed(value)
     bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
     return [entry.path for entry in tx.all("paths.memories.page", ListedMemory, after="", limit=PAGE_SIZE, **bounds)]
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from kernel.core.lazy_regex import regex
+from kernel.core.text import composed
 
 MAX_ENTITIES = 50  # of one text
 MAX_NAME_LENGTH = 200
@@ -95,7 +96,7 @@ _CLASS_LIKE = {"class": "class", "struct": "class", "interface": "class", "trait
 
 
 class Mention(NamedTuple):
-    """One mention: type, name as written, the source that found it, and the path of a file."""
+    """One mention: type, name as written but composed, the source that found it, and the path of a file."""
 
     entity_type: str
     name: str
@@ -105,7 +106,7 @@ class Mention(NamedTuple):
 
 def extract_mentions(text: str) -> list[Mention]:
     """Return the mentions in a text, each type and name once, at most 50; those by grammars first."""
-    text = text[:_MAX_TEXT]
+    text = composed(text[:_MAX_TEXT])  # the patterns stop at a mark that stands alone
     mentions: dict[tuple[str, str], Mention] = {}
     known_names: set[str] = set()
     for entity in (*_by_grammar(text), *_by_regex(text)):

@@ -10,6 +10,7 @@ from handlers.sessions.settings import MAX_ID, MAX_RESULTS, option
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
+from kernel.core.text import spellings
 from kernel.search import index
 from kernel.security.rules.secrets import sensitive_field
 from kernel.store import history
@@ -187,12 +188,11 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     """
     if not option(tx, "ENABLE_GRAPH"):
         return EntityDetails("disabled", setting=_SETTING)
-    entity = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
+    name = _name_as_stored(tx, checked_name("name", request.name))
+    entity = tx.one("sessions.graph.by_name", _entity_row, name=name)
     if entity is None:
         return EntityDetails("not_found")
-    newest = dict[str, int | None]()
-    for content, memory_id in tx.rows("sessions.graph.observations", entity_id=entity.id):
-        newest.setdefault(content, memory_id)
+    newest = dict(tx.rows("sessions.graph.observations", entity_id=entity.id))
     relations = _relations_of(tx, [entity.id])
     columns = (entity.id, entity.name, entity.entity_type, entity.created_at)
     return EntityDetails(UNSET, *columns, [*newest], [*newest.values()], relations)
@@ -213,7 +213,8 @@ def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
 
 def add_mentions(tx: Tx, mentions: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
     """Adds an entity for each mention of a memory, given as (name, type), with `text` as its observation."""
-    ids = sorted(set(tx.all("sessions.graph.add_mentioned", int, rows=mentions, now=at)))
+    spelled = [(_name_as_stored(tx, name), kind) for name, kind in mentions]
+    ids = sorted(set(tx.all("sessions.graph.add_mentioned", int, rows=spelled, now=at)))
     rows = [(number, text) for number in ids]
     tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
@@ -225,7 +226,8 @@ def add_entity_row(
     tx: Tx, name: str, kind: str, observations: Sequence[str], memory: int | None, at: str, *, stated: bool
 ) -> int:
     """Writes one entity without indexing it; if `stated`, it outlives the memories that mention it. Its id."""
-    number = tx.one("sessions.graph.add_entity", int, name=name, entity_type=kind, stated=stated, now=at) or 0
+    columns = {"name": _name_as_stored(tx, name), "entity_type": kind, "stated": stated, "now": at}
+    number = tx.one("sessions.graph.add_entity", int, **columns) or 0
     if observations:
         rows = [(number, text) for text in observations]
         tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
@@ -333,6 +335,13 @@ def checked_name(field: str, text: str) -> str:
     return name
 
 
+def _name_as_stored(tx: Tx, name: str) -> str:
+    """Return a name as the graph has it that it has in any normal form."""
+    forms = spellings([name])
+    stored = tx.all("sessions.graph.spelled", str, names=forms) if len(forms) > 1 else forms
+    return next((form for form in forms if form in stored), name)
+
+
 def parse_observations(text: str | None) -> list[str]:
     """Return the observations in a JSON text: an array of strings, or one string; raises a Fault for anything else."""
     if not text or not text.strip():
@@ -355,7 +364,8 @@ def _existing_memory(tx: Tx, number: int | None) -> int | None:
 
 def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
     """Return the entities of this name, then the hits of the index; if there are none, a match of parts of names."""
-    same_name = tx.all("sessions.graph.by_name_nocase", _entity_row, name=query, limit=limit)
+    name = _name_as_stored(tx, query)
+    same_name = tx.all("sessions.graph.by_name_nocase", _entity_row, name=name, limit=limit)
     hits = index.search(
         tx,
         query,
@@ -364,9 +374,9 @@ def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
         lexical=option(tx, "ENABLE_FTS"),
         semantic=option(tx, "ENABLE_VEC"),
     )
+    hits.sort(key=lambda hit: (hit.distance or 0.0, -(hit.text_rank or 0.0), -int(hit.id)))
     scores = {int(hit.id): round(hit.distance or 0.0, _SCORE_DIGITS) for hit in hits}
     matches = tx.all("sessions.graph.by_ids", _entity_row, ids=list(scores))
-    matches.sort(key=lambda node: (scores[node.id], -node.id))
     nodes = [msgspec.structs.replace(node, score=0.0) for node in same_name]
     nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in matches if node not in same_name]
     if not nodes:

@@ -38,7 +38,7 @@ Session = Annotated[
 
 
 class Remember(Struct, forbid_unknown_fields=True):
-    content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=1_048_576)]
+    content: Annotated[str, Meta(description="The raw text to store", max_length=1_048_576)]
     session_id: Session = None
     kind: Annotated[
         Annotated[str, Meta(max_length=256)] | None, Meta(description="Category, for example decision, bugfix or note")

@@ -11,7 +11,7 @@ _SCORE_DIGITS = 6
 
 
 class ScoreWeights(NamedTuple):
-    """The bonus for a hit by words, and the penalties per step of priority and for the age of the oldest candidate."""
+    """The bonus for a hit by words, the penalty per step of priority, and the most that age adds."""
 
     fts_bonus: float = 0.1
     priority: float = 0.15

@@ -103,7 +103,8 @@ def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:
         rows = tx.all("sessions.search.recent", MemoryRow, limit=limit)
     elif not rows:
         rows = tx.all("sessions.search.recent_of_session", MemoryRow, session_id=scope, limit=limit)
-    candidates = [_candidate(row, evidence.get(row.id), request.query) for row in rows]
+    by_words = option(tx, "ENABLE_FTS")  # a code in the query matches by words in any case
+    candidates = [_candidate(row, evidence.get(row.id), request.query, by_words=by_words) for row in rows]
     by_id = {row.id: row for row in rows}
     strict = request.top_p is not None
     best = rank(candidates, weights(tx), top_p, limit, now=_seconds(tx.now), strict=strict)
@@ -144,13 +145,12 @@ def _load(tx: Tx, evidence: Mapping[int, index.Scored], query: str, scope: str |
     return sorted(rows, key=lambda row: -evidence[row.id].score if row.id in evidence else 1.0)
 
 
-def _candidate(row: MemoryRow, evidence: index.Scored | None, query: str) -> Candidate:
-    by_words = evidence is not None and evidence.hit.text_rank is not None
+def _candidate(row: MemoryRow, evidence: index.Scored | None, query: str, *, by_words: bool) -> Candidate:
     near = LEXICAL_BASE_SCORE if evidence is not None and evidence.hit.similarity is None else NEAREST
     return Candidate(
         row.id,
         FARTHEST - (FARTHEST - near) * evidence.score if evidence else None,
-        by_words,
+        by_words and evidence is not None and evidence.hit.text_rank is not None,
         row.priority,
         _seconds(row.created_at),
         bool(query) and row.content == query,

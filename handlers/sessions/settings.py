@@ -18,7 +18,7 @@ SETTINGS = (
     Setting("CODE_MEMORY_TOP_P", 0.6, fraction(0.0, 1.0), "newest share of the candidates that is kept in any case"),
     Setting("CODE_MEMORY_OVERSAMPLE_K", 4, number(1, 64), "candidates for each result"),
     Setting("CODE_MEMORY_PRIORITY_WEIGHT", 0.15, fraction(0.0, 100.0), "what a step of priority adds to a score"),
-    Setting("CODE_MEMORY_RECENCY_WEIGHT", 0.2, fraction(0.0, 100.0), "what the age of the oldest candidate adds"),
+    Setting("CODE_MEMORY_RECENCY_WEIGHT", 0.2, fraction(0.0, 100.0), "what age adds to a score, at most"),
     Setting("CODE_MEMORY_FTS_BONUS", 0.1, fraction(0.0, 100.0), "what a hit by words takes off"),
     Setting("CODE_MEMORY_WORKSPACE", "", text, "shown by health; the working directory if empty", personal=True),
     Setting("CODE_MEMORY_SUMMARY_MODEL", "", text, "path of a GGUF model that writes summaries"),

@@ -30,6 +30,7 @@ _FORMS = {r"\\S": "Must not be blank", r"^\\s*[^\\0\\s][^\\0]*$": "Must not be b
 _JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 _TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
 _WHOLE = regex(r"(\d)\.0\b")
+_SENTENCE_END = regex(r"(?<=\S)\. ")  # a dot after a blank is a word of its own
 _SHOWN_CHARS = 160  # of the description of a parameter
 _LONGEST_NAME = 64  # of a client's; the nearest name is looked for in time that grows with the square
 # Names that other memory servers give to the same parameters.
@@ -281,7 +282,7 @@ def _description(schemas: Sequence[Schema], path: str) -> str:
     shape = " or ".join(dict.fromkeys(map(_shape, with_type)))
     described = [node for part in (nodes, *others) for node in part if "description" in node]
     about = str(described[0]["description"]) if described else ""
-    sentence = about.partition(". ")[0].removesuffix(".")[:_SHOWN_CHARS]
+    sentence = _SENTENCE_END.split(about, 1)[0].removesuffix(".")[:_SHOWN_CHARS]
     return shape and f"expects {shape}{sentence and f' ({sentence})'}"
 
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -30,6 +30,9 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 # Every blank that could pass for a space or a line end; U+3000 stays out, since it is the space of CJK prose.
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
+_MARKS_IN_A_ROW = 30  # more are in no writing: the Stream-Safe Text Format of Unicode (UAX 15)
+_MANY_MARKS = regex(rf"[^\w\x00-\xff]{{{_MARKS_IN_A_ROW + 1}}}")  # or other signs: marks are no word characters
+_KANA_MARKS = "\uff9e\uff9f"  # of half width; they are word characters
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
 # Escaped backslashes, and the escapes of half a pair or of a whole pair; the run of backslashes is looked at once.
 _SURROGATES = re.compile(rb"(?<!\\)((?:\\\\)*+)\\u[dD](?:([89abAB]..\\u[dD][c-fC-F]..)|[89a-fA-F]..)", re.DOTALL)
@@ -185,14 +188,31 @@ def _distinct(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
+def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """Return `unicodedata.normalize` in linear time: it sorts marks in a row in the square of their number."""
+    if text.isascii() or not (_MANY_MARKS.search(text) or any(mark in text for mark in _KANA_MARKS)):
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, part) for part in _parts_with_few_marks(text))
+
+
+def _parts_with_few_marks(text: str) -> Iterator[str]:
+    begin = count = 0
+    for at, letter in enumerate(text):
+        count = count + 1 if letter in _KANA_MARKS or unicodedata.category(letter)[0] == "M" else 0
+        if count > _MARKS_IN_A_ROW:
+            yield text[begin:at]
+            begin, count = at, 1
+    yield text[begin:]
+
+
 def composed(text: str) -> str:
     """Return a text in the form in which texts that look the same are equal (NFC)."""
-    return unicodedata.normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 def spellings(words: Sequence[str]) -> list[str]:
     """Return words as they are, composed and decomposed (NFC, NFD): they look the same, and are stored in any form."""
-    forms = (unicodedata.normalize(form, word) for word in words for form in ("NFC", "NFD"))
+    forms = (normalized(form, word) for word in words for form in ("NFC", "NFD"))
     return [*dict.fromkeys((*words, *forms))]
 
 

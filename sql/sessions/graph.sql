@@ -75,11 +75,25 @@ SELECT id FROM sessions_entity ORDER BY id DESC LIMIT 1;
 -- name: first_entities
 SELECT id FROM sessions_entity WHERE id <= :upto ORDER BY id LIMIT :limit;
 
+-- name: spelled
+-- Those of the names that entities have.
+SELECT name FROM sessions_entity WHERE name IN (SELECT value FROM json_each(:names));
+
 -- name: by_name
 SELECT id, name, entity_type, created_at FROM sessions_entity WHERE name = :name;
 
 -- name: observations
-SELECT content, memory_id FROM sessions_observation WHERE entity_id = :entity_id ORDER BY id DESC LIMIT 50;
+-- The newest 50 texts, each as its newest observation.
+SELECT o.content, o.memory_id
+FROM sessions_observation AS o
+WHERE
+    o.entity_id = :entity_id
+    AND NOT EXISTS (
+        SELECT 1 FROM sessions_observation AS n
+        WHERE n.entity_id = o.entity_id AND n.id > o.id AND n.content = o.content
+    )
+ORDER BY o.id DESC
+LIMIT 50;
 
 -- name: relations
 -- The newest relations that touch any of the given entities.
@@ -153,7 +167,8 @@ SELECT id, name, entity_type, created_at FROM sessions_entity ORDER BY id DESC L
 -- name: by_ids
 SELECT e.id, e.name, e.entity_type, e.created_at
 FROM json_each(:ids) AS i
-CROSS JOIN sessions_entity AS e ON e.id = i.value;
+CROSS JOIN sessions_entity AS e ON e.id = i.value
+ORDER BY i.key;
 
 -- name: by_name_nocase
 -- Entities of this name, in any case.

@@ -6,7 +6,6 @@ All rules are compiled into one automaton that reads every word once, so the tim
 does not count if a text discusses injections.
 """
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kernel.core.lazy_regex import regex
-from kernel.core.text import CHANGES_OF_NAMES
+from kernel.core.text import CHANGES_OF_NAMES, normalized
 
 
 def _entries(section: str) -> list[tuple[str, str]]:
@@ -106,7 +105,7 @@ def _normalized(text: str) -> str:
         for typographic, plain in _TYPOGRAPHY:
             text = text.replace(typographic, plain)
         tags = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAG_CHARACTERS.findall(text))
-        text = _INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
+        text = _INVISIBLE.sub("", normalized("NFKD", text))
         if _MIXED_SCRIPTS.search(text):
             text = text.translate(_HOMOGLYPHS)
         text = f"{text}\n{tags.lower()}"

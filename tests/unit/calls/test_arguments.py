@@ -41,6 +41,7 @@ class Move(Struct, forbid_unknown_fields=True):
     sides: list[Literal["left", "right"]] = []
     notes: dict[str, int] = {}
     pace: Literal["fast", "slow"] | float = "slow"
+    label: Annotated[str, Meta(description="One of - . /. Shown on the box")] = ""
 
 
 class Moved(Struct):
@@ -73,6 +74,7 @@ def message(arguments: Any) -> str:
         ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),
         ({"to": {}, "name": " "}, "must not be blank - at `name`; expects string"),
         ({"to": {}, "weight": "heavy"}, "expected `number`, got `string` - at `weight`"),
+        ({"to": {}, "label": 5}, "expected `string`, got `integer` - at `label`; expects string (One of - . /)"),
         ({}, "missing required field `to`; expects object with kind, floors (A place)"),
         ({"to": {"street": 1}}, "contains unknown field `street` - at `to`; `to` takes kind, floors"),
     ],

@@ -1,14 +1,16 @@
 """Values in YAML read back as the same values, and no value can pose as another field or line."""
 
 import math
+import time
 import unicodedata
+from typing import Literal
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.core.text import one_line, one_word, visible, words_of_json, yaml_block, yaml_flow
+from kernel.core.text import normalized, one_line, one_word, visible, words_of_json, yaml_block, yaml_flow
 
 AWKWARD = (
     "",
@@ -320,3 +322,18 @@ def test_no_text_passes_for_more_than_one_word(text: str, word: str) -> None:
 )
 def test_words_of_json_have_no_escapes(text: str, words: str) -> None:
     assert words_of_json(text) == words
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+@given(st.text("aé e\u0301ñ한\u1112\u1161漢\u0315\u0316\u0f73Ⅳ\uff9eカ\n—😀", max_size=60))
+def test_normal_forms_are_those_of_unicode(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> None:
+    assert normalized(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize(
+    "marks", ["\u0315" * 200_000 + "\u0316" * 200_000, "\u0f73" * 200_000, "\uff9e\u0316" * 200_000]
+)
+def test_marks_in_a_row_take_time_in_proportion_to_them(marks: str) -> None:
+    start = time.process_time()  # more than a minute when all of them are sorted
+    assert len(normalized("NFKD", f"a{marks}b")) >= len(marks)
+    assert time.process_time() - start < 5

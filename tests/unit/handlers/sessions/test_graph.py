@@ -1,7 +1,8 @@
 """The graph: types, unique facts, their source memories, and the setting that disables it."""
 
+import unicodedata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -67,6 +68,15 @@ def test_equal_observations_of_a_memory_are_kept_once(graph: Ask) -> None:
     assert graph("get_entity", name="Store")["observations"] == ["WAL"]
 
 
+def test_observations_of_many_memories_do_not_hide_older_ones(graph: Ask) -> None:
+    graph("upsert_entity", name="Store", observations_json='["one writer", "WAL"]')
+    for number in range(1, 52):
+        graph("remember", content=f"plain text {number}", session_id="s")
+        graph("upsert_entity", name="Store", observations_json='["is slow"]', memory_id=number)
+    found = graph("get_entity", name="Store")
+    assert (found["observations"], found["memory_ids"]) == (["is slow", "WAL", "one writer"], [51, None, None])
+
+
 @pytest.mark.parametrize(
     ("types", "kept"),
     [
@@ -101,6 +111,26 @@ def test_relations_are_unique_and_listed_at_both_ends(graph: Ask, clock: Clock) 
     ]
     assert graph("get_entity", name="Foo")["relations"] == graph("get_entity", name="Bar")["relations"] == relations
     assert graph("get_entity", name="Unknown") == {"status": "not_found"}
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_entity_is_one_in_both_normal_forms(graph: Ask, form: Literal["NFC", "NFD"]) -> None:
+    name, other = (unicodedata.normalize(kind, "gerät_öffnen") for kind in (form, "NFD" if form == "NFC" else "NFC"))
+    stored = graph("upsert_entity", name=name, observations_json='["opens"]')
+    assert graph("upsert_entity", name=other, observations_json='["closes"]') == stored
+    graph("add_relation", source=other, target=name, relation_type="calls")
+    graph("remember", content=f"{other}() fails", session_id="s", summary="fails")
+    for spelled in (name, other):
+        assert graph("get_entity", name=spelled) == {
+            "id": 1,
+            "name": name,
+            "entity_type": "function_like",
+            "created_at": graph("get_context_graph")["entities"][0]["created_at"],
+            "observations": ["fails", "closes", "opens"],
+            "memory_ids": [1, None, None],
+            "relations": [{"type": "calls", "source": name, "target": name}],
+        }
+        assert [node["score"] for node in graph("get_context_graph", query=spelled)["entities"]] == [0.0]
 
 
 def test_remember_adds_mentioned_entities(graph: Ask) -> None:
@@ -146,6 +176,14 @@ def test_search_works_without_vectors(tmp_path: Path) -> None:
         for query in ("seCon", "settings", "parseconfig"):
             assert [node["score"] for node in ask("get_context_graph", query=query)["entities"]] == [0.0], query
         assert ask("get_context_graph", query="nothing alike") == {"entities": [], "relations": []}
+
+
+def test_entities_found_by_words_alone_come_best_first(tmp_path: Path) -> None:
+    with opened(tmp_path, ENABLE_GRAPH="1", ENABLE_VEC="0") as (_, ask):
+        ask("upsert_entity", name="Loader", observations_json='["reads the settings from YAML files"]')
+        ask("upsert_entity", name="Printer", observations_json='["prints the settings"]')
+        found = ask("get_context_graph", query="settings YAML")["entities"]
+    assert [node["name"] for node in found] == ["Loader", "Printer"]
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,10 @@ def test_scores_of_word_hits_match_the_contract(tmp_path: Path, clock: Clock) ->
 def test_semantic_hits_have_fts_hit_false(tmp_path: Path) -> None:
     with opened(tmp_path, ENABLE_FTS="0") as (_, ask):
         ask("remember", content="My automobile goes to the garage in May", session_id="s")
-        ask("remember", content="Noodles with basil for dinner", session_id="s")
-        first, _ = ask("search_memory", query="automobile garage", session_id="s", top_p=1)
-    assert (first["id"], first["fts_hit"]) == (1, False)
+        ask("remember", content="The sqlite-vec extension fails", session_id="s")
+        for query, best in (("automobile garage", 1), ("sqlite-vec", 2)):
+            first, second = ask("search_memory", query=query, session_id="s", top_p=1)
+            assert (first["id"], first["fts_hit"], second["fts_hit"]) == (best, False, False)
 
 
 def test_weights_and_defaults_are_configurable(tmp_path: Path, clock: Clock) -> None:
