@@ -1,6 +1,6 @@
 """The link tools of `brain` (seed 003, Link Tools): create, get, delete."""
 
-from typing import Annotated, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, astuple, replace
@@ -113,31 +113,45 @@ def delete_link(tx: Tx, request: DeleteLink) -> str:
 
 
 def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
-    """Deletes the links from and to a row, in its own database and in all others.
+    """Deletes the links from and to a row, in whichever database they are."""
+    tx.run("brain.links.delete_of_row", databases=_databases_of_links(tx, db, kind, key), type=kind, id=key)
 
-    The others are left alone if any of them has a row of the same id, which their links may refer to.
+
+def carry_entity_links(tx: Tx, db: str, old: str, new: str) -> None:
+    """Gives the successor of a memory its links from and to entities, in whichever database they are; the memory keeps
+    them.
+    """
+    names = _databases_of_links(tx, db, "memory", old)
+    pairs = [
+        (
+            place,
+            replace(
+                row,
+                id=new_id(tx, "lnk"),
+                source_id=new if row.source_type == "memory" else row.source_id,
+                target_id=new if row.target_type == "memory" else row.target_id,
+                created_at=tx.now,
+            ),
+        )
+        for place, row in tx.all("brain.links.with_entities", _placed, databases=names, id=old)
+    ]
+    tx.run("brain.links.insert", rows=[(place, *astuple(row)) for place, row in pairs])
+    for place, row in pairs:
+        history.append(tx, f"brain:{place}", row.id, "created", after=_link_text(row), reason=f"Carried on from {old}")
+
+
+def _placed(db: str, *columns: Any) -> tuple[str, Link]:
+    return db, Link(*columns)
+
+
+def _databases_of_links(tx: Tx, db: str, kind: LinkableKind, key: str) -> list[str]:
+    """Return the databases with links of a row: its own and all others, or its own alone if another has a row of the
+    same id, which its links may refer to.
     """
     # Ids of the original are unique within a database only.
     names = [name for name in databases(tx) if name != db]
     alone = tx.all("brain.links.missing_ends", LinkEnd, ends=[(kind, key)], databases=names)
-    tx.run("brain.links.delete_of_row", databases=[db, *(names if alone else [])], type=kind, id=key)
-
-
-def carry_entity_links(tx: Tx, db: str, old: str, new: str) -> None:
-    """Gives the successor of a memory its links from and to entities; the memory keeps them."""
-    rows = [
-        replace(
-            row,
-            id=new_id(tx, "lnk"),
-            source_id=new if row.source_type == "memory" else row.source_id,
-            target_id=new if row.target_type == "memory" else row.target_id,
-            created_at=tx.now,
-        )
-        for row in tx.all("brain.links.with_entities", Link, db=db, id=old)
-    ]
-    tx.run("brain.links.insert", rows=[(db, *astuple(row)) for row in rows])
-    for row in rows:
-        history.append(tx, f"brain:{db}", row.id, "created", after=_link_text(row), reason=f"Carried on from {old}")
+    return [db, *(names if alone else [])]
 
 
 def _link_text(row: Link) -> str:

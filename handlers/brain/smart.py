@@ -159,7 +159,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     check_references(tx, request)
     similar = [] if request.force_add else similar_memories(tx, request)
     if similar:
-        differences = "; ".join(difference(request.content, memory.content, memory.id) for memory in similar)
+        differences = "; ".join(difference(request.content, memory.content, _named(tx, memory)) for memory in similar)
         message = f"Similar memories are stored. The new one {differences}. {_CHOICES}"
         return NeedsDecision(similar, message, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
@@ -202,6 +202,11 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
         repository.link_successor(tx, request.db, row.id, memory.id, "corrects", context="User correction")
         carry_entity_links(tx, request.db, memory.id, row.id)
     return Corrected(wrong.id if wrong else None, row)
+
+
+def _named(tx: Tx, memory: Memory) -> str:
+    end = memory.valid_until
+    return f"{memory.id} (ended on {end[:10]})" if end and end <= tx.now else memory.id
 
 
 def similar_memories(tx: Tx, request: SmartSaveMemory) -> list[Similar]:

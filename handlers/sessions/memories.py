@@ -266,7 +266,7 @@ def normalized_metadata(metadata: str | None) -> str:
     if not isinstance(value, dict):
         raise Fault("invalid", "metadata_json must be a JSON object")
     if _nesting_depth(cast("Any", value)) > _MAX_METADATA_DEPTH:
-        raise Fault("invalid", "metadata_json is nested too deeply")
+        raise Fault("invalid", f"metadata_json is nested more than {_MAX_METADATA_DEPTH} levels deep")
     return text
 
 

@@ -53,15 +53,17 @@ WHERE db = :db AND (:relationship IS NULL OR relationship = :relationship)
 ORDER BY created_at DESC, id DESC;
 
 -- name: with_entities
--- The links of a memory from and to entities, oldest first.
-SELECT {link}
+-- The links of a memory from and to entities in the given databases, which come first; oldest first.
+SELECT db, {link}
 FROM brain_link
 WHERE rowid IN (
-    SELECT rowid FROM brain_link
-    WHERE db = :db AND source_id = :id AND source_type = 'memory' AND target_type = 'entity'
+    SELECT l.rowid FROM json_each(:databases) AS d
+    CROSS JOIN brain_link AS l
+        ON l.db = d.value AND l.source_id = :id AND l.source_type = 'memory' AND l.target_type = 'entity'
     UNION ALL
-    SELECT rowid FROM brain_link
-    WHERE db = :db AND target_id = :id AND target_type = 'memory' AND source_type = 'entity'
+    SELECT l.rowid FROM json_each(:databases) AS d
+    CROSS JOIN brain_link AS l
+        ON l.db = d.value AND l.target_id = :id AND l.target_type = 'memory' AND l.source_type = 'entity'
 )
 ORDER BY created_at, id;
 

@@ -1,8 +1,8 @@
 -- name: with_entities
-SELECT {link}
+SELECT db, {link}
 FROM brain_link
 WHERE
-    db = :db
+    db IN (SELECT value FROM json_each(:databases))
     AND (
         (source_id = :id AND source_type = 'memory' AND target_type = 'entity')
         OR (target_id = :id AND target_type = 'memory' AND source_type = 'entity')

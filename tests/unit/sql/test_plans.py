@@ -220,8 +220,10 @@ def tables(plan: list[str]) -> list[str]:
             "brain.links.with_entities",
             [
                 "SEARCH brain_link USING INTEGER PRIMARY KEY (rowid=?)",
-                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
-                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
+                "SCAN d VIRTUAL TABLE INDEX 1:",
+                "SEARCH l USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SCAN d VIRTUAL TABLE INDEX 1:",
+                "SEARCH l USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
             ],
         ),
         (

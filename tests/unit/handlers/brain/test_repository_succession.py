@@ -84,6 +84,19 @@ def test_a_successor_carries_project_metadata_and_links_to_entities_on(
     assert (around["linked_memories"], around["scoped_memories"]) == ([new], [])
 
 
+@pytest.mark.parametrize("name", REPLACERS)
+def test_a_successor_carries_links_of_other_databases_on(call_ok: CallOk, home: dict[str, Any], name: str) -> None:
+    ends = {"source_type": "memory", "source_id": "mem_1", "target_type": "entity", "target_id": "ent_2"}
+    call_ok("create_link", db="dnd", relationship="part_of", strength=0.5, metadata={"a": 1}, **ends)
+
+    answer = call_ok(name, db="core", **REPLACERS[name])
+
+    new = answer.get("new_memory") or answer["correction_memory"]
+    links = call_ok("get_links", db="dnd")
+    wanted = {source: link_row(key, source, "ent_2") for key, source in (("lnk_8", "mem_1"), ("lnk_13", new["id"]))}
+    assert {found["source_id"]: found for found in links} == wanted
+
+
 @pytest.mark.parametrize(
     ("metadata", "reason", "wanted"),
     [

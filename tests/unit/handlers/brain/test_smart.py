@@ -159,6 +159,14 @@ def test_only_memories_have_history(call_ok: CallOk, name: str, arguments: dict[
     assert call_ok("get_memory_history", memory_id=key) == f"No history found for memory '{key}'"
 
 
+def test_a_similar_memory_that_has_ended_is_named_as_such(call_ok: CallOk, clock: Clock) -> None:
+    ended = {"content": "The VPN uses port 1194", "category": "fact", "valid_until": "2020-01-31"}
+    key = call_ok("save_memory", db="core", **ended)["id"]
+    answer = call_ok("smart_save_memory", db="core", content="The VPN uses port 1195", category="fact")
+    said = "Similar memories are stored. The new one says 1195 where mem_1 (ended on 2020-01-31) says 1194. Choose: "
+    assert (key, answer["message"][: len(said)]) == ("mem_1", said)
+
+
 def test_force_add_skips_the_duplicate_check(call_ok: CallOk, home: dict[str, Any]) -> None:
     answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact", force_add=True)
 

@@ -163,7 +163,7 @@ def test_concurrent_duplicates_are_stored_once(kernel: Kernel, runner: asyncio.R
         ({"content": "x", "session_id": "s", "metadata_json": "3"}, "metadata_json must be a JSON object"),
         (
             {"content": "x", "session_id": "s", "metadata_json": '{"a":' * 40 + "1" + "}" * 40},
-            "metadata_json is nested too deeply",
+            "metadata_json is nested more than 32 levels deep",
         ),
     ],
 )
