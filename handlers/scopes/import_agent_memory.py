@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -70,9 +70,10 @@ def import_database(file: Source) -> Steps[Imported]:
             counts[table] = yield from _sum_rows(source.rows(table), add)
         missing_counts = Counter[str]()
         remarks: list[str] = []
+        older_ids: set[str] = set()
         for kind in KINDS.values():
-            counts[kind.plural] = yield from _import_entries(kind, source, remarks, missing_counts)
-        counts |= yield from _import_tags_and_relations(source, remarks)
+            counts[kind.plural] = yield from _import_entries(kind, source, remarks, missing_counts, older_ids)
+        counts |= yield from _import_tags_and_relations(source, remarks, older_ids)
         add_conflict = partial(_add_row, Conflict, "scopes.import_agent_memory.add_conflict")
         counts["conflicts"] = yield from _sum_rows(source.rows("conflict_log"), add_conflict)
         counts["locks"] = yield from _import_locks(source, remarks)
@@ -118,8 +119,9 @@ def _add_session(tx: Tx, row: Row) -> int:
 
 
 def _import_entries(
-    kind: Kind, source: ExternalDatabase, remarks: list[str], missing_counts: Counter[str]
+    kind: Kind, source: ExternalDatabase, remarks: list[str], missing_counts: Counter[str], older_ids: set[str]
 ) -> Steps[int]:
+    """Imports the entries of a kind, and notes the ids of those that were here. The number of new entries."""
     new = 0
     for row in source.rows(kind.plural):
         tx = yield
@@ -134,7 +136,9 @@ def _import_entries(
         if current is None:
             _add_entry(tx, kind, row, versions)
             new += 1
-        elif not _fast_forward(tx, kind, row, versions, current):
+            continue
+        older_ids.add(number)
+        if not _fast_forward(tx, kind, row, versions, current):
             remarks.append(f"{kind.label} {text_of(row, kind.name_field)} ({number}) was changed here, and is left so.")
     return new
 
@@ -213,12 +217,14 @@ def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: st
     )
 
 
-def _import_tags_and_relations(source: ExternalDatabase, remarks: list[str]) -> Steps[dict[str, int]]:
+def _import_tags_and_relations(
+    source: ExternalDatabase, remarks: list[str], older_ids: Container[str]
+) -> Steps[dict[str, int]]:
     """Imports tags, which are the same by name in any case, attachments, and relations; counts the new rows."""
     ids: dict[str | None, str] = {}
     tags = yield from _sum_rows(source.rows("tags"), partial(_import_tag, ids))
     missing_counts: Counter[str] = Counter()
-    marks = yield from _sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, missing_counts))
+    marks = yield from _sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, missing_counts, older_ids))
     if missing_counts:
         remarks.append(f"{missing_counts.total()} marks were left out: their tags are not in the file.")
     add_relation = partial(_add_row, Relation, "scopes.relations.add")
@@ -236,7 +242,9 @@ def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
     return tag_id is None
 
 
-def _import_mark(ids: Mapping[str | None, str], missing_counts: Counter[str], tx: Tx, row: Row) -> int:
+def _import_mark(
+    ids: Mapping[str | None, str], missing_counts: Counter[str], older_ids: Container[str], tx: Tx, row: Row
+) -> int:
     tag = ids.get(text_of(row, "tag_id"))
     if tag is None:
         missing_counts["tags"] += 1
@@ -244,8 +252,9 @@ def _import_mark(ids: Mapping[str | None, str], missing_counts: Counter[str], tx
     entry_tag = tx.one("scopes.tags.attach", EntryTag, **_columns(tx, row, EntryTag) | {"tag_id": tag})
     if entry_tag is None:
         return 0
-    entries.record_attached(tx, entry_tag)
     if entry_tag.entry_type in KINDS:
+        if entry_tag.entry_id in older_ids:
+            entries.record_attached(tx, entry_tag)
         entries.renew_words(tx, [(KINDS[entry_tag.entry_type].space, entry_tag.entry_id)])
     return 1
 

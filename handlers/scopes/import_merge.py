@@ -427,6 +427,7 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
     state.problems += problems
     _tag_ids(tx, definitions_by_name, list(definitions_by_name))
     changed_ids: set[str] = set()
+    unchanged_ids = {number for _, number in state.unchanged}
     for start in range(0, len(state.taggings), _TAGGED_CHUNK):
         tx = yield
         chunk = state.taggings[start : start + _TAGGED_CHUNK]
@@ -435,7 +436,8 @@ def _attach_all(tx: Tx, definitions: Any, state: ImportState) -> Steps[set[str]]
         relation_ids = set(tx.all("scopes.import_merge.used_relation_ids", str, ids=list(used_ids)))
         tagged_keys: list[tuple[str, str]] = []
         for tagging in chunk:
-            if tagging.tags is not None and _attach(tx, tagging, [tag_ids[name] for name in tagging.tags]):
+            tags = [tag_ids[name] for name in tagging.tags or ()]
+            if tagging.tags is not None and _attach(tx, tagging, tags, recorded=tagging.id in unchanged_ids):
                 changed_ids.add(tagging.id)
                 if tagging.kind in KINDS:
                     tagged_keys.append((KINDS[tagging.kind].space, tagging.id))
@@ -464,15 +466,19 @@ def add_tag(tx: Tx, columns: Mapping[str, Any]) -> str:
     return fresh
 
 
-def _attach(tx: Tx, tagging: Tagging, tags: Sequence[str]) -> int:
-    """Attaches the tags of one item. The number of tags that it got and lost."""
+def _attach(tx: Tx, tagging: Tagging, tags: Sequence[str], *, recorded: bool) -> int:
+    """Attaches the tags of one item. The number of tags that it got and lost.
+
+    The history has those of an entry without another event of the import.
+    """
     change_count = 0
     for tag in tags:
         key = {"entry_type": tagging.kind, "entry_id": tagging.id, "tag_id": tag}
         entry_tag = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), created_at=tx.now, **key)
         if entry_tag is not None:
             change_count += 1
-            entries.record_attached(tx, entry_tag)
+            if recorded:
+                entries.record_attached(tx, entry_tag)
     if not tagging.exact:
         return change_count
     removed_rows = tx.all("scopes.import_merge.detach_others", EntryTag, kind=tagging.kind, id=tagging.id, tags=tags)
