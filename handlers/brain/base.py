@@ -122,14 +122,23 @@ def stored(value: Any) -> Any:
     return json_text(value) if isinstance(value, dict | list) else value
 
 
-def not_found(kind: str, key: str) -> Fault:
-    """Return the refusal of an unknown id, with the kind of ids that begin so, or the id within that of a recall."""
+def databases_with(tx: Tx, statement: str, key: str) -> list[str]:
+    """Return the databases with a row of this id, which the statement reads."""
+    return [name for name in databases(tx) if tx.rows(statement, db=name, id=key)]
+
+
+def not_found(kind: str, key: str, places: Sequence[str] = ()) -> Fault:
+    """Return the refusal of an unknown id, with the databases that have it, the kind of ids that begin so, or the id
+    within that of a recall.
+    """
     message = f"{kind} '{key}' not found"
     place, _, id_ = key.partition("/")
     prefix, underscore, _ = key.partition("_")
     other = _KINDS.get(prefix) if underscore else None
     if place.startswith(_SPACE) and id_:
         message += f": its id is {id_}, its db {place.removeprefix(_SPACE)}"
+    elif places:
+        message += f"; it is in {', '.join(places)}"
     elif other and other[:3] not in kind.lower():
         message += f"; ids of {other} begin with {prefix}_"
     return Fault("not_found", message)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, astuple, replace
 
-from handlers.brain.base import NO_PREFIX, R, databases, new_id, new_row, not_found, space
+from handlers.brain.base import NO_PREFIX, R, databases, databases_with, new_id, new_row, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
 from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
@@ -107,7 +107,7 @@ def delete_link(tx: Tx, request: DeleteLink) -> str:
     here = space(tx, request.db)
     row = tx.one("brain.links.delete", Link, db=request.db, id=request.id)
     if row is None:
-        raise not_found("Link", request.id)
+        raise not_found("Link", request.id, databases_with(tx, "brain.links.get", request.id))
     history.append(tx, here, row.id, "deleted", before=_link_text(row))
     return f"Deleted link '{row.id}'"
 

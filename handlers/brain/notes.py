@@ -95,7 +95,7 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     before = repository.get(tx, Note, request.db, request.id)
     check_references(tx, request)
     names = UpdateNote.__struct_fields__[2:]
-    changes, reason = repository.given_changes({name: getattr(request, name) for name in names})
+    changes, _, reason = repository.with_changes(before, {name: getattr(request, name) for name in names})
     count = len(request.content.split()) if request.content else None
     more = {"word_count": count, "now": tx.now, **embedding(tx)}
     row = tx.one("brain.notes.update", Note, db=request.db, id=request.id, **changes, **more) or before

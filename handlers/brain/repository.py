@@ -77,21 +77,24 @@ def read_page(tx: Tx, statement: str, kind: type[R], request: Any, *words: str, 
     return rows
 
 
-def given_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the changes as columns and the reason that names them; raises Fault if there are none."""
-    fields = [name for name, value in changes.items() if value is not None]
+def with_changes(before: Row, changes: Mapping[str, Any]) -> tuple[dict[str, Any], Row, str]:
+    """Return the changes as columns, the row with them and the reason that names them; raises Fault if there are none,
+    or if the row has these values. None leaves a value as it is.
+    """
+    columns = {name: base.stored(value) for name, value in changes.items()}
+    fields = {name: value for name, value in columns.items() if value is not None}
     if not fields:
         raise Fault("invalid", "No fields to update", base.NO_PREFIX)
-    return {name: base.stored(value) for name, value in changes.items()}, f"Changed {', '.join(fields)}"
+    after = replace(before, **fields)
+    if after == before:
+        raise Fault("invalid", "No fields to update: these values are stored already", base.NO_PREFIX)
+    return columns, after, f"Changed {', '.join(fields)}"
 
 
 def update(tx: Tx, db: str, before: Row, changes: Mapping[str, Any]) -> Row:
     """Changes a memory or an entity: row, index and history; None leaves a value as it is. Return the row."""
     kind, here = KIND_OF[type(before)], f"brain:{db}"
-    columns, reason = given_changes(changes)
-    after = replace(before, **{name: value for name, value in columns.items() if value is not None})
-    if after == before:
-        raise Fault("invalid", "No fields to update: these values are stored already", base.NO_PREFIX)
+    columns, after, reason = with_changes(before, changes)
     # The index is touched only if its content changes, because embedding is the expensive part of a write.
     is_active = is_indexed(after)
     new, old = (kind.source(here, row)._replace(concept=Concept()) for row in (after, before))
@@ -168,7 +171,7 @@ def _history_text(row: Row, source: IndexSource) -> str:
 def get(tx: Tx, kind: type[Row], db: str, key: str) -> Row:
     row = tx.one(KIND_OF[kind].get, kind, db=db, id=key)
     if row is None:
-        raise base.not_found(kind.__name__, key)
+        raise base.not_found(kind.__name__, key, base.databases_with(tx, KIND_OF[kind].get, key))
     return row
 
 

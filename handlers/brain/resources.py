@@ -59,7 +59,8 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
 
 def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
     """Get resources by type, category, tags, status, project or host, the newest first."""
-    return checked(tx, request, read_page(tx, "brain.resources.page", Resource, request))
+    host = request.domain and request.domain.lower()  # as `domain` has it
+    return checked(tx, request, read_page(tx, "brain.resources.page", Resource, request, domain=host))
 
 
 def domain(url: str | None) -> str | None:

@@ -201,7 +201,10 @@ def test_delete_removes_links_of_both_directions_but_no_memory(call_ok: CallOk, 
 def test_an_unknown_entity_is_not_found(call_ok: CallOk, refused: CallOk, name: str, more: dict[str, str]) -> None:
     key = call_ok("create_entity", db="therapy", name="Elsewhere", type="person")["id"]
 
-    assert refused(name, db="core", id=key, **more) == ("not_found", f"Error: Entity '{key}' not found")
+    assert refused(name, db="core", id=key, **more) == (
+        "not_found",
+        f"Error: Entity '{key}' not found; it is in therapy",
+    )
 
 
 def test_an_update_of_nothing_is_refused_in_the_contracts_words(call_ok: CallOk, refused: CallOk) -> None:

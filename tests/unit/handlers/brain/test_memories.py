@@ -403,10 +403,20 @@ def test_an_id_of_another_kind_or_of_recall_is_told(refused: CallOk, key: str, h
     assert refused("delete_memory", db="core", id=key) == ("not_found", f"Error: Memory '{key}' not found{hint}")
 
 
-def test_a_memory_of_another_database_is_not_found(call_ok: CallOk, refused: CallOk) -> None:
-    key = call_ok("save_memory", db="therapy", content="elsewhere", category="fact")["id"]
+def test_a_refusal_names_the_database_that_has_the_row(call_ok: CallOk, refused: CallOk) -> None:
+    memory = call_ok("save_memory", db="therapy", content="elsewhere", category="fact")["id"]
+    entity = call_ok("create_entity", db="dnd", name="Ada", type="person")["id"]
+    ends = {"source_type": "memory", "source_id": memory, "target_type": "entity", "target_id": entity}
+    link = call_ok("create_link", db="hlg", relationship="knows", **ends)["id"]
 
-    assert refused("delete_memory", db="core", id=key) == ("not_found", f"Error: Memory '{key}' not found")
+    for tool, arguments, kind, key, place in (
+        ("delete_memory", {"id": memory}, "Memory", memory, "therapy"),
+        ("supersede_memory", {"old_id": memory, "new_content": "here"}, "Memory", memory, "therapy"),
+        ("get_entity_full", {"id": entity}, "Entity", entity, "dnd"),
+        ("delete_link", {"id": link}, "Link", link, "hlg"),
+    ):
+        answer = refused(tool, db="core", **arguments)
+        assert answer == ("not_found", f"Error: {kind} '{key}' not found; it is in {place}")
 
 
 def test_an_update_of_nothing_is_refused_in_the_contracts_words(call_ok: CallOk, refused: CallOk) -> None:

@@ -114,5 +114,13 @@ def test_new_content_increments_version_and_is_indexed(call_ok: CallOk, kernel: 
 def test_an_unknown_note_and_an_update_of_nothing_are_refused(call_ok: CallOk, refused: CallOk) -> None:
     key = call_ok("save_note", db="core", title="x", content="y")["id"]
 
-    assert refused("update_note", db="dnd", id=key, title="z") == ("not_found", f"Error: Note '{key}' not found")
+    assert refused("update_note", db="dnd", id=key, title="z") == (
+        "not_found",
+        f"Error: Note '{key}' not found; it is in core",
+    )
     assert refused("update_note", db="core", id=key) == ("invalid", "No fields to update")
+    same = {name: call_ok("get_notes", db="core")[0][name] for name in ("title", "content")}
+    assert refused("update_note", db="core", id=key, **same) == (
+        "invalid",
+        "No fields to update: these values are stored already",
+    )

@@ -88,7 +88,7 @@ def test_the_host_of_an_address(url: str | None, host: str | None) -> None:
         ({"status": "captured"}, [2, 1, 0]),
         ({"status": "archived"}, []),
         ({"project_id": "web"}, [0]),
-        ({"domain": "example.org"}, [2]),
+        ({"domain": "Example.org"}, [2]),
         ({"limit": 2}, [2, 1]),
         ({"offset": 2}, [0]),
     ],
