@@ -107,8 +107,8 @@ def _replay(session: _Session, element: Element) -> None:
     if element.member and element.member not in _MESSAGES:
         session.members[element.member] = element.value
     elif "$rewindTo" in row:
-        numbers = [*session.messages]
-        first = numbers.index(row["$rewindTo"]) if row["$rewindTo"] in session.messages else 0
+        numbers, target = [*session.messages], text_of(row, "$rewindTo")
+        first = numbers.index(target) if target in session.messages else 0
         session.taken_back += [session.messages.pop(number) for number in numbers[first:]]
     elif element.member or "type" in row or "role" in row:
         session.messages[number] = row

@@ -284,18 +284,27 @@ def test_no_type_of_any_value_in_a_source_raises(name: str, shell: Shell, tmp_pa
 
 
 def spoilings(file: Path) -> Iterator[Callable[[int], None]]:
-    """Changes of a file of JSON or a database; none of other files."""
+    """Changes of a file of JSON, of lines of JSON, or of a database; none of other files."""
     whole = file.read_bytes()
     if whole.startswith(b"SQLite format 3"):
         yield from (partial(spoil_column, file, whole, *column) for column in columns_of(file))
+        return
     with suppress(ValueError):
-        value = json.loads(whole)
-        yield from (partial(spoil_value, file, value, place) for place in places(value) for _ in range(4))
+        value, write = json.loads(whole), json.dumps
+        yield from (partial(spoil_value, file, value, write, place) for place in places(value) for _ in range(4))
+        return
+    with suppress(ValueError):
+        rows = [json.loads(line) for line in whole.splitlines()]
+        yield from (partial(spoil_value, file, rows, in_lines, place) for place in places(rows) for _ in range(4))
 
 
-def spoil_value(file: Path, value: Any, place: tuple[Any, ...], number: int) -> None:
+def in_lines(rows: Any) -> str:
+    return "\n".join(map(json.dumps, rows if isinstance(rows, list) else [rows]))
+
+
+def spoil_value(file: Path, value: Any, write: Callable[[Any], str], place: tuple[Any, ...], number: int) -> None:
     odd = ([["x"]], {"a": {"b": []}}, None, ODD[number // 4 % len(ODD)])[number % 4]
-    file.write_text(json.dumps(spoiled(value, place, odd)), encoding="utf-8")
+    file.write_text(write(spoiled(value, place, odd)), encoding="utf-8")
 
 
 def columns_of(file: Path) -> list[tuple[str, str, object]]:
