@@ -21,7 +21,9 @@ _MEMORY = f"{_MEMORIES}/{{memory_id}}"
 MemoryId = Annotated[str, Meta(description="Id of the memory")]
 Path = Annotated[str, Meta(description="Path of the memory in the store, such as /notes/today.md")]
 Content = Annotated[str, Meta(description="Content, at most 102,400 bytes")]
-Digest = Annotated[str, Meta(description="SHA-256 of the content that is expected", pattern="^[0-9a-f]{64}$")]
+Digest = Annotated[
+    str, Meta(description="SHA-256 of the expected content, 64 lower-case hex digits", pattern="^[0-9a-f]{64}$")
+]
 
 
 class CreateMemory(Struct, forbid_unknown_fields=True):

@@ -119,9 +119,8 @@ class ResetRefused(Struct):
 def memory_health(tx: Tx, request: GetHealth) -> HealthReport:
     """Check server health and database status."""
     tables = tx.one("scopes.admin.counts", RowCounts, now=tx.now) or RowCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
-    return HealthReport(
-        CONTRACT_RELEASE, "healthy", DatabaseState("SQLite", False, True), CacheState(False, 0, 0, 0, 0), tables
-    )
+    database = DatabaseState(tx.one("scopes.admin.engine", str) or "", in_memory=False, wal_enabled=True)
+    return HealthReport(CONTRACT_RELEASE, "healthy", database, CacheState(False, 0, 0, 0, 0), tables)
 
 
 def memory_init(

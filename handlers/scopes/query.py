@@ -65,7 +65,7 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
     scope: Annotated[ScopeFilter | None, Meta(description="Where to look; global for none")] = None
     tags: Annotated[TagFilter | None, Meta(description="Tags to filter by, in any case")] = None
     search: Annotated[Text | None, Meta(description="Free-text search")] = None
-    related_to: Annotated[RelationFilter | None, Meta(description="Only what has a relation with this")] = None
+    related_to: Annotated[RelationFilter | None, Meta(description="This, and what has a relation with it")] = None
     limit: Annotated[
         Limit | None, Meta(description=f"Max results, of each type in a context (default: {DEFAULT_LIMIT})")
     ] = DEFAULT_LIMIT

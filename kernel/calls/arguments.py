@@ -22,7 +22,7 @@ _MENDABLE = regex(
 )
 _MAX_MENDED_VALUES = 64  # in one call; each takes a decoding
 # The end of msgspec's message, its two messages about the presence of a field, and those about values.
-_PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
+_PLACE = regex(r" - at `(key` in `)?\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _REFUSED = regex(r"Invalid (?:enum )?value '(.*)'", re.DOTALL)
 _FORM = regex(r"Expected `str` matching regex '(.*)'", re.DOTALL)
@@ -250,7 +250,9 @@ def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return the path of the field that an error names, such as `scope.ids[0]`, and the message without it."""
     text = str(error)
     place = _PLACE.search(text)
-    return (place[1], text[: place.start()]) if place else ("", text)
+    if place is None:
+        return "", text
+    return place[2], text[: place.start()] + (" as a key" if place[1] else "")
 
 
 def allowed_values(schema: Schema, path: str) -> list[str]:

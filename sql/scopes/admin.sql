@@ -1,3 +1,6 @@
+-- name: engine
+SELECT 'SQLite';
+
 -- name: counts
 SELECT
     (SELECT count(*) FROM scopes_org),

@@ -1,3 +1,6 @@
+-- name: engine
+SELECT 'PostgreSQL';
+
 -- name: seed_tags
 INSERT INTO scopes_tag (id, name, fold, category, is_predefined, description, created_at)
 SELECT 'tag_' || name, name, name, category, 1, description, :now

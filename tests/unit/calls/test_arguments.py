@@ -39,7 +39,7 @@ class Move(Struct, forbid_unknown_fields=True):
     name: Annotated[str, Meta(pattern=r"\S")] = "box"
     heavy: bool | None = None
     sides: list[Literal["left", "right"]] = []
-    notes: dict[str, int] = {}
+    notes: dict[Annotated[str, Meta(min_length=2)], int] = {}
     pace: Literal["fast", "slow"] | float = "slow"
     label: Annotated[str, Meta(description="One of - . /. Shown on the box")] = ""
 
@@ -71,6 +71,7 @@ def message(arguments: Any) -> str:
         ({"to": {}, "pace": "2"}, "invalid enum value '2', choose from fast, slow, or a number - at `pace`"),
         ({"to": {}, "times": "2"}, "expected `integer`, got `string` - at `times`"),
         ({"to": {}, "weight": 1e9}, "expected `number` <= 86400 - at `weight`"),
+        ({"to": {}, "notes": {"a": 1}}, "expected `string` of length >= 2 as a key - at `notes`"),
         ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),
         ({"to": {}, "name": " "}, "must not be blank - at `name`; expects string"),
         ({"to": {}, "weight": "heavy"}, "expected `number`, got `string` - at `weight`"),

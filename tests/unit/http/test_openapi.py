@@ -166,7 +166,7 @@ def test_rest_method_shows_its_arguments_result_and_errors() -> None:
     store = {"name": "memory_store_id", "in": "path", "required": True, "description": "Id of the memory store"}
     memory = {"name": "memory_id", "in": "path", "required": True, "description": "Id of the memory"}
     digest = {"name": "expected_content_sha256", "in": "query", "required": False}
-    about = "SHA-256 of the content that is expected"
+    about = "SHA-256 of the expected content, 64 lower-case hex digits"
     text = {"type": "string"}
     places = [{**store, "schema": text}, {**memory, "schema": text}]
     assert root["delete"] == {

@@ -19,10 +19,12 @@ from kernel.store import history, statements
 from tests.conftest import Call, Clock, everything
 from tests.contracts.seed_texts import contracts
 from tests.http.mcp_fixture import unlocked
+from tests.postgres import stores
 from tests.support.handlers_scopes_export import add
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
 
 MIGRATIONS = sorted(file.stem for file in (statements.ROOT / "schema").glob("*_scopes*.sql"))
+ENGINE = "PostgreSQL" if stores.ADDRESS else "SQLite"
 NOW = "2026-01-02T03:04:05.678Z"
 
 
@@ -39,7 +41,7 @@ def test_health_returns_the_keys_of_the_contract(call: Call) -> None:
     assert answer == {
         "serverVersion": "0.3.0",
         "status": "healthy",
-        "database": {"type": "SQLite", "inMemory": False, "walEnabled": True},
+        "database": {"type": ENGINE, "inMemory": False, "walEnabled": True},
         "cache": {"enabled": False, "size": 0, "hits": 0, "misses": 0, "ttl": 0},
         "tables": {
             "organizations": 0,
