@@ -65,8 +65,9 @@ class ImportState(Struct):
 
     `kept_ids` are the entry ids of the document that are to be kept, `existing_entries` the entries that have them
     here, `matched_ids` the entries that an entry of the document was matched with, `new_ids` maps kind and id in the
-    document to the id here, `used_version_ids` are the version ids that are taken, and `unchanged` are plural and id of
-    the entries that were the same already.
+    document to the id here, `used_version_ids` are the version ids that are taken, `unchanged` are plural and id of
+    the entries that were the same already, and `owners` are, with a mapping, the scope in the document whose entry has
+    a kind and a name in a scope here.
     """
 
     options: ImportOptions
@@ -80,6 +81,7 @@ class ImportState(Struct):
     matched_ids: set[str] = set()
     taggings: list[Tagging] = []
     unchanged: list[tuple[str, str]] = []
+    owners: dict[tuple[str, str, str], str] = {}
 
 
 def is_small(document: Mapping[str, Any]) -> bool:
@@ -100,6 +102,7 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
         for number, raw_entry in enumerate(raw.get(kind.plural) or ())
     ]
     ids, entry_scopes, problems = set[str](), set[str](), list[LeftOut]()
+    owners: dict[tuple[str, str, str], str] = {}
     for start in range(0, len(items), _CHUNK):
         for item in _chunk(items, start, options.scope_mapping):
             if isinstance(item, LeftOut):
@@ -108,10 +111,12 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
             entry_scopes.add(scope_key(item.scope_type, item.scope_id))
             if item.item.id is not None:
                 ids.add(item.item.id)
+            _add_owner(owners, item, options)
         tx = yield
     scopes = import_document.parse_scopes(document.get("scopes"))
     wanted_scopes = entry_scopes if options.scope_mapping else None
     state = _new_state(set() if options.generate_ids else ids, options)
+    state.owners = owners
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     project_ids = [*(project.id for project in scopes.projects), *state.new_ids.values()]
     existing_projects = {number for number in project_ids if scope_exists(tx, "project", number)}
@@ -182,7 +187,7 @@ def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
 def _import_entry(tx: Tx, state: ImportState, entry: ParsedEntry) -> None:
     """Writes one entry, or only counts it if the strategy keeps the existing entry."""
     kind, item, strategy = entry.kind, entry.item, state.options.strategy
-    if problem := _scope_problem(tx, entry):
+    if problem := _scope_problem(tx, entry) or _name_problem(state, entry):
         state.problems.append(LeftOut(entry.label, problem))
         return
     existing = _match(tx, state, entry)
@@ -223,6 +228,29 @@ def _scope_problem(tx: Tx, entry: ParsedEntry) -> str | None:
         return None
     hint = f'create it, or map "{scope_key(entry.scope_type, entry.scope_id)}" with scopeMapping'
     return f"{LABELS[entry.scope_type]} not found: {entry.scope_id}. Suggestion: {hint}"
+
+
+def _add_owner(owners: dict[tuple[str, str, str], str], entry: ParsedEntry, options: ImportOptions) -> None:
+    """Adds the scope of an active entry: the first of a name, but that of the scope itself if there is one."""
+    place, source = _place(entry), _source_scope(entry)
+    if options.scope_mapping and entry.item.is_active is not False:
+        owners[place] = source if source == place[1] else owners.get(place, source)
+
+
+def _name_problem(state: ImportState, entry: ParsedEntry) -> str | None:
+    """Return why an entry cannot have its name in the scope that its own is mapped to, None if it can."""
+    place, source = _place(entry), _source_scope(entry)
+    if entry.item.is_active is False or state.owners.get(place, source) == source:
+        return None
+    return f'{entry.kind.label} already exists: {entry.name} in {place[1]}. Suggestion: map "{source}" to another scope'
+
+
+def _place(entry: ParsedEntry) -> tuple[str, str, str]:
+    return entry.kind.name, scope_key(entry.scope_type, entry.scope_id), entry.name
+
+
+def _source_scope(entry: ParsedEntry) -> str:
+    return scope_key(entry.item.scope_type, entry.item.scope_id)
 
 
 def _match(tx: Tx, state: ImportState, entry: ParsedEntry) -> ExistingEntry | None:

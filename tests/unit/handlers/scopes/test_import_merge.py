@@ -245,6 +245,31 @@ def test_scope_mapping_moves_entries(do: Do, second_store: Store, filled: dict[s
     assert outcome_counts(bring(second_store.do, document, scopeMapping=mapping)) == (0, 0, 5)
 
 
+@pytest.mark.parametrize("new_ids", [False, True])
+@pytest.mark.parametrize("strategy", ["update", "replace", "skip"])
+def test_scope_mapping_makes_no_second_entry_of_a_name(
+    do: Do, second_store: Store, scope_ids: ScopeIds, strategy: str, new_ids: bool
+) -> None:
+    """The entry of the scope itself stays; that which is mapped to it is reported."""
+    add(do, "tool", "t", description="of all")
+    add(do, "tool", "t", ("project", scope_ids.project), description="of the project")
+    document = exported(do)
+    mapping = {"global:": {"type": "project", "id": scope_ids.project}}
+    clash = f"Tool already exists: t in project:{scope_ids.project}. "
+    left_out = {"entry": "t", "error": clash + 'Suggestion: map "global" to another scope'}
+    given = {"scopeMapping": mapping, "generateNewIds": new_ids, "conflictStrategy": strategy}
+
+    def shown(store: Do) -> list[str]:
+        return [found["currentVersion"]["description"] for found in store("memory_tool", "list")["tools"]]
+
+    assert bring(do, document, **given)["errors"] == [left_out]
+    assert shown(do) == ["of all", "of the project"]
+    bring(second_store.do, {**document, "entries": {}})
+    answer = bring(second_store.do, document, **given)
+    assert (answer["created"], answer["errors"]) == (1, [left_out])
+    assert shown(second_store.do) == ["of the project"]
+
+
 def test_scope_mapping_within_a_store_makes_copies(do: Do, scope_ids: ScopeIds) -> None:
     """`global` names that scope as well as the `global:` of the document does."""
     number = add(do, "tool", "t", description="d")
