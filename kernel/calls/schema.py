@@ -121,23 +121,27 @@ def object_schema(kind: type[Request]) -> Schema:
 
 
 def _complete(node: object) -> None:
-    """Give each array of any values its `items`, each object of any keys its `properties`, and each enum of texts its
-    type: some clients refuse every call of a server with one that lacks them.
+    """Complete a schema and all of its parts."""
+    if isinstance(node, dict):
+        _complete_part(cast("Schema", node))
+    if isinstance(node, list | dict):
+        for part in node if isinstance(node, list) else [*node.values()]:
+            _complete(part)
+
+
+def _complete_part(shape: Schema) -> None:
+    """Give an array of any values its `items`, an object of any keys its `properties`, and an enum of texts its type:
+    some clients refuse every call of a server with one that lacks them. Put the description on one line.
     """
-    if isinstance(node, list):
-        for part in cast("list[object]", node):
-            _complete(part)
-    elif isinstance(node, dict):
-        shape = cast("Schema", node)
-        if shape.get("type") == "array":
-            shape["items"] = shape.get("items") or {"type": "object"}
-        if shape.get("type") == "object" and "properties" not in shape:
-            shape |= {"properties": {}, "additionalProperties": shape.get("additionalProperties", True)}
-        choices = shape.get("enum")
-        if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[object]", choices)):
-            shape.setdefault("type", "string")
-        for part in shape.values():
-            _complete(part)
+    if shape.get("type") == "array":
+        shape["items"] = shape.get("items") or {"type": "object"}
+    if shape.get("type") == "object" and "properties" not in shape:
+        shape |= {"properties": {}, "additionalProperties": shape.get("additionalProperties", True)}
+    choices = shape.get("enum")
+    if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[object]", choices)):
+        shape.setdefault("type", "string")
+    if isinstance(about := shape.get("description"), str):
+        shape["description"] = " ".join(about.split())
 
 
 def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternatives: Mapping[str, str]) -> Schema:

@@ -199,6 +199,7 @@ def test_every_served_tool_has_valid_object_schemas() -> None:
                 if schema is not None:
                     Draft202012Validator.check_schema(schema)
                     assert schema["type"] == "object"
+                    assert b"\\n " not in msgspec.json.encode(schema), tool.name  # a margin of the source
 
 
 class Pick(msgspec.Struct, forbid_unknown_fields=True):
