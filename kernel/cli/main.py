@@ -94,6 +94,10 @@ def _engine_errors() -> tuple[type[BaseException], ...]:
 
 
 def _run(arguments: argparse.Namespace, settings: config.Config) -> int:
+    if os.access(settings.data / "manifest.json", os.F_OK):
+        from kernel.operations.backup import refuse_backup  # imported only where it may be needed, for a quick start
+
+        refuse_backup(settings.data)
     # The folder of SQLite's temporary files: beside the database there is room for them.
     os.environ.setdefault("SQLITE_TMPDIR", str(settings.data.absolute()))
     calls = settings.log_calls or settings.log_slow > 0

@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import os
+import shlex
 import shutil
 import stat
 import threading
@@ -217,6 +218,22 @@ def _remedy(folder: Path) -> str:
     return "Name a folder that `quipu backup --all` or `--to` has made, or a copy of a database."
 
 
+def refuse_backup(data: Path) -> None:
+    """Raises Fault for a data directory that is a backup: even a search writes beside the file that it opens."""
+    if not os.access(data / MANIFEST, os.F_OK):
+        return
+    try:
+        read_manifest(data)
+    except Fault:  # the file of another program
+        return
+    command = shlex.join(["quipu", "restore", str(data)])
+    raise Fault(
+        "conflict",
+        f"{data} is a backup, and a command that opens it would change it. `{command} --data FOLDER` puts it into "
+        "another folder, to look into it; without --data it becomes your data, and those before it are kept.",
+    )
+
+
 def verify(folder: Path, manifest: Manifest) -> None:
     names = {*_files_below(folder)} - {MANIFEST}
     for name in sorted(names ^ manifest.files.keys()):
@@ -227,9 +244,9 @@ def verify(folder: Path, manifest: Manifest) -> None:
 
 
 def _changed(folder: Path, name: str, how: str) -> Fault:
-    """Return the fault for a file of a backup, with the way out if a command has used the backup as its data."""
+    """Return the fault for a file of a backup, with the way out if a program has opened the database in it."""
     used = name in _OF_USE and (folder / DATABASE).is_file()
-    remedy = f" Has a command used it as --data? `quipu restore {folder / DATABASE}` takes what is there now."
+    remedy = f" Has a program opened it? `quipu restore {folder / DATABASE}` takes what is there now."
     return Fault("invalid", f"{folder.name}: {name} is {how}.{remedy if used else ''}")
 
 

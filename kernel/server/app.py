@@ -23,7 +23,16 @@ from kernel.engines.sqlite.connection import Connection, memory_used
 from kernel.engines.sqlite.database import SqliteDatabase
 from kernel.engines.sqlite.database_file import check_log, size_of
 from kernel.memories.briefing import HookSessions
-from kernel.operations.backup import BackupLoop, Folder, Manifest, Schedule, Tenant, backup_all, copy_before_migration
+from kernel.operations.backup import (
+    BackupLoop,
+    Folder,
+    Manifest,
+    Schedule,
+    Tenant,
+    backup_all,
+    copy_before_migration,
+    refuse_backup,
+)
 from kernel.operations.data_access import DataAccess, open_shared
 from kernel.operations.erase import copies_of
 from kernel.operations.replica import open_replica, refuse_replica
@@ -266,6 +275,7 @@ def open_data(
     directory already. A `database` that needs nothing keeps the connection that has looked.
     """
     refuse_replica(config.data)
+    refuse_backup(config.data)
     if config.store:
         return DataAccess(config.data, config.home), prepare_tenant(config, store_context)
     while True:

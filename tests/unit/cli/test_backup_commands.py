@@ -80,21 +80,69 @@ def test_restore_of_no_backup_names_the_next_step(
         assert main(["restore", str(source), "--data", str(tmp_path / "fresh")]) == 1
         assert capsys.readouterr() == ("", f"quipu: {message}\n")
         assert not (tmp_path / "fresh").exists()
-    assert main(["restore", str(newest), "--data", str(newest)]) == 1
-    assert capsys.readouterr().err == f"quipu: {newest} is the data directory itself, not a backup of it.\n"
 
 
-def test_a_backup_that_a_command_has_used_as_its_data_says_how_its_database_is_restored(
+def test_no_command_opens_a_backup_as_its_data(
+    kernel: Kernel, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("add_memory", path="a", content="Tea.")
+    copies, dated, fresh = tmp_path / "all", tmp_path / "dated", str(tmp_path / "fresh")
+    for option, folder in (("--all", copies), ("--to", dated)):
+        assert main(["backup", option, str(folder), "--data", str(kernel.config.data)]) == 0
+    for copy in (copies, *dated.iterdir()):
+        for words in (
+            "add Coffee.",
+            "recall tea",
+            "list",
+            "forget paths/a",
+            "check --repair",
+            "compact",
+            "reindex",
+            "undo 1",
+            "key create --scope read",
+            "expose --host a.example",
+            "import rules .",
+            "doctor",
+            "serve",
+            "stdio",
+            f"restore {copy}",
+            f"replica {fresh}",
+        ):
+            capsys.readouterr()
+            assert main([*words.split(), "--data", str(copy)]) == 1
+            assert capsys.readouterr() == (
+                "",
+                f"quipu: {copy} is a backup, and a command that opens it would change it. `quipu restore {copy} --data "
+                "FOLDER` puts it into another folder, to look into it; without --data it becomes your data, and those "
+                "before it are kept.\n",
+            )
+        assert main(["store", "copy", str(copy), fresh]) == 1
+        assert not Path(fresh).exists()
+    assert main(["restore", str(copies), "--data", fresh]) == 0
+    capsys.readouterr()
+    assert main(["recall", "tea", "--data", fresh]) == 0
+    assert capsys.readouterr().out.startswith("paths/a ")
+
+
+def test_a_data_directory_may_hold_the_manifest_of_another_program(
+    kernel: Kernel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (kernel.config.data / "manifest.json").write_text('{"name": "app", "format": 1}')
+    assert main(["add", "Tea.", "--name", "a", "--data", str(kernel.config.data)]) == 0
+    assert capsys.readouterr().out.startswith("added paths/a\n")
+
+
+def test_a_backup_that_another_program_has_opened_says_how_its_database_is_restored(
     kernel: Kernel, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call("add_memory", path="a", content="Tea.")
     copy, fresh = tmp_path / "copy", str(tmp_path / "fresh")
     assert main(["backup", "--all", str(copy), "--data", str(kernel.config.data)]) == 0
-    assert main(["list", "--data", str(copy)]) == 0
+    (copy / "quipu.db-wal").touch()
     capsys.readouterr()
     assert main(["restore", str(copy), "--data", fresh]) == 1
     command = f"quipu restore {copy / 'quipu.db'}"
-    assert capsys.readouterr().err.endswith(f" Has a command used it as --data? `{command}` takes what is there now.\n")
+    assert capsys.readouterr().err.endswith(f" Has a program opened it? `{command}` takes what is there now.\n")
     assert main([*command.split()[1:], "--data", fresh]) == 0
 
 
