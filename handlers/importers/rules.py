@@ -62,6 +62,8 @@ _CALLED = (
 # Folders of notes that agents keep in a project, which a vault's importer takes.
 _NOTES = ("memory-bank", ".memory-bank", ".cursor/memory-bank", ".serena/memories", ".specstory/history")
 _FOLDED = {name.casefold() for name in (*FILES, *_FOLDERS, *_NOTES) if "/" not in name}
+# Folders in which a page such as agents.md is about agents; a rules file there is spelled as its program spells it.
+_DOCUMENTATION = frozenset({"docs", "doc", "documentation", "wiki", "website", "site", "content"})
 _SUFFIXES = (".md", ".mdc", ".txt")
 _PROJECT_PRIORITY = 70
 _MAX_IMPORTS_DEPTH = 5
@@ -73,6 +75,7 @@ _TITLES = ("title", "name")
 _BELOW_OTHERS = "imported below other headings already"
 _MOST_FOLDERS, _MOST_LEVELS = 20_000, 12  # of a project that are looked through
 _NO_RULES, _IS_CALLED = "is no rules file", "is called by name, and no rule"
+_IS_PAGE = "is a page of documentation, and not spelled as a rules file"
 _IS_NOTE = "is a note, which `quipu import obsidian FOLDER` takes"
 _BEYOND = f"folders beyond the first {_MOST_FOLDERS:,} or below {_MOST_LEVELS} others"
 _ANOTHER = "another repository"
@@ -93,6 +96,7 @@ class _Folder(NamedTuple):
     prefix: str
     names: frozenset[str] = frozenset()
     spelled: tuple[str, ...] = ()  # those of files and folders of rules, in capitals or not
+    pages: tuple[str, ...] = ()  # those of documentation, whose names are of rules but for capitals
 
 
 class _Waiting(NamedTuple):
@@ -115,7 +119,10 @@ def is_rules(path: Path) -> bool:
 
 
 def _folder(prefix: str, names: Collection[str]) -> _Folder:
-    return _Folder(prefix, frozenset(names), tuple(name for name in names if name.casefold() in _FOLDED))
+    spelled = [name for name in names if name.casefold() in _FOLDED]
+    is_documentation = not _DOCUMENTATION.isdisjoint(prefix.casefold().split("/"))
+    pages = [name for name in spelled if is_documentation and name not in (*FILES, *_FOLDERS, *_NOTES)]
+    return _Folder(prefix, frozenset(names), tuple(name for name in spelled if name not in pages), tuple(pages))
 
 
 def open_rules(source: Source, _stack: ExitStack) -> Read:
@@ -182,6 +189,7 @@ def _rules_in(root: Path, folder: _Folder, owner: Owner) -> Iterator[Item]:
     for name in files:
         if not _first_link(root, name):
             yield from file_items(root, name, owner, folder.prefix)
+    yield from (LeftOut(_IS_PAGE, f"{folder.prefix}{name}") for name in folder.pages)
     yield from _others(root, folder, _CALLED, _IS_CALLED)
     yield from _others(root, folder, _NOTES, _IS_NOTE)
     for rules in folders:

@@ -50,6 +50,15 @@ def test_rules_are_read_in_each_folder_and_of_each_program(name: str, shell: She
     assert [row["name"] for row in rows(shell, "scopes_entry")] == [f"{name}: Style"]
 
 
+def test_a_page_of_documentation_about_agents_is_no_rule(shell: Shell, tmp_path: Path) -> None:
+    pages = ("docs/agents.md", "docs/en/providers/gemini.md", "Website/Claude.md")
+    files = {"CLAUDE.md": "# Style\nUse tabs.\n", "docs/AGENTS.md": "# Style\nWrite plainly.\n"}
+    done = shell.bring(text_files("web", {**files, **dict.fromkeys(pages, "# Hooks\nA client asks.\n")})(tmp_path))
+    assert [row["name"] for row in rows(shell, "scopes_entry")] == ["CLAUDE.md: Style", "docs/AGENTS.md: Style"]
+    left = "Website/Claude.md, docs/agents.md, docs/en/providers/gemini.md"
+    assert done["remarks"] == [f"left out: 3 {left}: is a page of documentation, and not spelled as a rules file"]
+
+
 def test_rules_of_a_folder_say_that_they_are_of_it(shell: Shell, tmp_path: Path) -> None:
     files = {
         "AGENTS.md": "# Style\nUse tabs.\n",
