@@ -88,6 +88,7 @@ _MIN_PASSWORD_LENGTH = 4
 _LONGEST_USER = 130  # characters, with the signs around it
 _MIN_WORD_LENGTH = 6  # of a password of letters alone
 # Prefixes of tokens that are no secrets: cursors of lists, CSRF and idempotency tokens.
+_SPACED_LETTER = regex(r"[^\W\d_\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
 _RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
 _WORDS = regex(r"[A-Z]?[a-z]{3,}")
@@ -189,6 +190,13 @@ def is_strong_password(match: re.Match[str]) -> bool:
     value = match["value"].strip(_MARKS)
     is_mixed = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
     return is_mixed and len(value) >= _MIN_WORD_LENGTH and not re.search(r"[/_]", value) and is_password(match)
+
+
+def is_password_elsewhere(match: re.Match[str]) -> bool:
+    """Return whether the text after a word for a password in another language looks like a password. Letters of a
+    script without spaces may be those of a sentence: `密码：至少8位`.
+    """
+    return bool(_SPACED_LETTER.search(match["value"])) and is_strong_password(match)
 
 
 def is_plain_value(match: re.Match[str]) -> bool:
@@ -295,6 +303,16 @@ _SIGN = (
     r"""["'`\]\\]{0,4}[ \t]{0,16}(?P<sign>:=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{0,2}[:=])?(?=\s))\s{0,16}"""
     r"(?:!(?:!\w{1,16}|unsafe|Sub)[ \t]{1,4})?"  # tags of YAML before the text itself
 )
+# Words for a password in the other languages that `recall` reads, and the signs and verbs before the password.
+_ELSEWHERE = (
+    "passwort,kennwort,zugangscode,mot de passe,contraseña,contrasena,senha,palavra-passe,parola,wachtwoord,hasło,"
+    "heslo,lösenord,adgangskode,kodeord,passord,salasana,jelszó,şifre,parolă,пароль,κωδικός,סיסמה,"
+    "كلمة المرور,كلمة السر,पासवर्ड,รหัสผ่าน,mật khẩu,kata sandi,密码,密碼,口令,パスワード,暗証番号,비밀번호,암호"
+).split(",")
+_SIGN_ELSEWHERE = (
+    r"""["'`»”]{0,2}[\s\u200b]{0,4}(?P<sign>[:=：＝]|[—–-](?=\s)|(?<=\s)(?:ist|lautet|est|es|è|é|to|jest|je|är|er|on|is|"""
+    r"""adalah|это|है|هي|הוא)(?=\s)|は|是|为|為|은|는)[\s\u3000「『“«„]{0,4}"""
+)
 _GIVEN = r"""(?P<value>"[^"\n]{1,128}"|'[^'\n]{1,128}'|`[^`\n]{1,128}`|[^\s"'`]+)"""
 _NAMED_RULES = (
     _labelled(
@@ -314,6 +332,13 @@ _NAMED_RULES = (
         "passw passphrase passcode",
         rf"(?:passw(?:or)?d|passwort|passphrase|passcode){_SIGN}{_GIVEN}",
         is_password,
+    ),
+    SecretRule(
+        "password",
+        tuple(_ELSEWHERE),
+        rf"(?:{'|'.join(_ELSEWHERE)}){_SIGN_ELSEWHERE}{_GIVEN}",
+        fold=True,
+        check=is_password_elsewhere,
     ),
     _labelled("password", "pass pw", rf"(?<![a-z])(?:pass|pwd?){_SIGN}{_GIVEN}", is_strong_password),
     _labelled(

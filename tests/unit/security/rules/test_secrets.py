@@ -33,6 +33,88 @@ def test_the_patterns_of_the_contract_match(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Das Passwort ist Tr0ub4dor&3xyz",
+        "WLAN-Kennwort: Sommer2024!",
+        "Das Kennwort lautet Sommer2024.",
+        "le mot de passe : Tr0ub4dor&3xyz",
+        "Le mot de passe est soleil2024!",
+        "contraseña: Tr0ub4dor&3xyz",
+        'La contraseña es "perro2024"',
+        "senha: gato1234x",
+        "A senha é gato1234x",
+        "palavra-passe: gato1234x",
+        "wachtwoord: Fiets2024",
+        "Het wachtwoord is Fiets2024",
+        "hasło: Zima2024!",
+        "Hasło to Zima2024!",
+        "heslo: Zima2024!",
+        "lösenord: Vinter2024",
+        "пароль: Секрет123",
+        "Пароль — qwerty123",
+        "Пароль: qwerty123",
+        "密码：abc12345",
+        "密码是abc12345",
+        "密碼: abc12345",
+        "パスワード：abc12345",
+        "パスワードはabc12345です",
+        "パスワードは「abc12345」です",
+        "비밀번호: abc12345",
+        "비밀번호는 abc12345",
+        "şifre: Kedi2024",
+        "jelszó: Kutya2024",
+        "κωδικός: Skylos2024",
+        "mật khẩu: Cho2024abc",
+        "कृपया पासवर्ड: Kutta2024",
+        "รหัสผ่าน: Maa2024xyz",
+    ],
+)
+def test_passwords_are_found_by_their_name_in_other_languages(text: str) -> None:
+    assert find_secret([text]) == "password"
+    assert not re.search("Tr0ub|20?24|123", redact(text, "[x]"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Passwort: mindestens 12 Zeichen",
+        "Das Passwort ist mindestens 12 Zeichen lang",
+        "Das Passwort ist im Safe",
+        "mot de passe : 12 caractères minimum",
+        "Le mot de passe est obligatoire",
+        "contraseña: mínimo 8 caracteres",
+        "contraseña: ver 1Password",
+        "La contraseña es obligatoria",
+        "senha: mínimo de 8 caracteres",
+        "пароль: минимум 8 символов",
+        "пароль: 8 символов",
+        "密码：至少8位",
+        "密码：长度8-16位，含字母和数字",
+        "密码是必填项",
+        "パスワード：8文字以上",
+        "パスワードは8文字以上です",
+        "비밀번호: 8자 이상",
+        "Passe 2: 3D-Druck",
+        "es clave: usar HTTP2",
+        "clave primaria: id2",
+        "La clave es: id_usuario2",
+        "Parola: v2",
+        "clave: valor1",
+        "passe: v2.0.1",
+        "heslo: viz README.md",
+        "La clave es usar Python3",
+        "Das Passwort ist in KeePass2 abgelegt",
+        "Le mot de passe est dans le coffre B2",
+        "Clave = sha256",
+        "klucz: RS256",
+    ],
+)
+def test_texts_about_passwords_in_other_languages_are_kept(text: str) -> None:
+    assert not find_secret([text])
+
+
+@pytest.mark.parametrize(
     ("text", "redacted"),
     [
         ("my password is Tr0ub4dor&3", "my password is [x]"),
