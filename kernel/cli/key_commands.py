@@ -10,7 +10,7 @@ import msgspec
 from handlers.console.guide import FIRST_KEY, NOT_ADMIN
 from kernel.cli.clients import CLIENTS
 from kernel.cli.hook_files import rekey_command
-from kernel.cli.output import note, show
+from kernel.cli.output import local_time, note, show
 from kernel.core import data_dir
 from kernel.core.config import Config
 from kernel.core.errors import Fault
@@ -165,8 +165,10 @@ def _key_line(key: api_keys.Key, now: str) -> str:
     if key.read or key.write:
         verbs = (("reads", key.read), ("writes", key.write))
         dialects = " ".join(f"{verb} {','.join(places)}" for verb, places in verbs if places)
-    end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
-    line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
+    ends = (("revoked", key.revoked), ("expires", key.expires))
+    end = next((f"{word} {local_time(at)}" for word, at in ends if at), "never expires")
+    created = local_time(key.created)
+    line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {created}  {end}"
     return f"{line}  {key.name}" if key.name else line
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from handlers.console.printing import Style
 
 _OK = 200
+_UNAUTHORIZED = 401
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 _EMPTY = "nothing is stored yet; `quipu add TEXT` adds a memory"
@@ -156,6 +157,8 @@ def _ask(send: Send, command: str, request: dict[str, Any], style: "Style") -> s
         message = msgspec.json.decode(body, type=_Failed).error.message
     except (msgspec.DecodeError, UnicodeDecodeError):
         message = f"The server answers {status}, and not as Quipu does."
+    if status == _UNAUTHORIZED:
+        message = f"{message.removesuffix('.')}. Give it by --key; --key - reads it from standard input."
     raise Fault("invalid", message)
 
 
@@ -239,6 +242,7 @@ def _at_url(url: str, key: str) -> Send:
     from kernel.cli import client_entries
 
     parts = client_entries.parse_url(url)
+    root = parts.path.partition("/mcp")[0].rstrip("/")  # the address of a client will do
     bearer = client_entries.typed_key(key)
     connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
@@ -251,9 +255,7 @@ def _at_url(url: str, key: str) -> Send:
             reason = getattr(error, "strerror", None) or error
             raise Fault("busy", f"No answer from {url}: {reason}.") from None
         try:
-            connection.request(
-                "POST", f"{parts.path.rstrip('/')}{local_client.path(command, style, mark)}", body, headers
-            )
+            connection.request("POST", f"{root}{local_client.path(command, style, mark)}", body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(_MOST_BYTES)
         except (OSError, ValueError, http.client.HTTPException) as error:

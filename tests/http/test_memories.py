@@ -233,8 +233,11 @@ def test_keys_bound_what_a_command_may_do_and_the_token_needs_none(tmp_path: Pat
         assert post(server, "stats", {**bearer["write"], "x-quipu-tenant": "other"})[0] == 200  # without effect
         token = {"x-quipu-local": (data / FILE).read_text().split()[2]}
         assert post(server, "stats", {**token, "x-quipu-tenant": "other"})[0] == 404
-        assert quipu(data, "list", "--url", url)[0] == 1
-        assert "paths/car" in quipu(data, "list", "--url", url, "--key", "-", given=made["read"].encode() + b"\n")[1]
+        give = "Give it by --key; --key - reads it from standard input."
+        assert quipu(data, "list", "--url", url)[2] == f"quipu: A key is needed: Authorization: Bearer KEY. {give}\n"
+        for path in ("", "/", "/mcp", "/mcp/", "/mcp/paths,common", "/mcp?tools=read"):
+            words = ("list", "--url", url + path, "--key", "-")
+            assert quipu(data, *words, given=made["read"].encode() + b"\n")[1].endswith("  paths/car  car red\n")
 
 
 def test_every_command_answers_a_terminal_in_lines(running: Server) -> None:

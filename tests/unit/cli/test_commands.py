@@ -24,6 +24,7 @@ from kernel.store import audit
 from tests.conftest import Call
 
 Run = Callable[..., tuple[int, str]]
+_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d \S+"  # in the zone of the terminal
 
 
 @pytest.fixture
@@ -339,13 +340,13 @@ def test_key_is_created_listed_without_secret_and_revoked(run: Run) -> None:
     assert (status, bool(id_)) == (0, True)
     run("key", "create", "--scope", "read")
     listed = run("key", "list")[1]
-    first, second = (re.sub(r"\S+Z", "TIME", line) for line in listed.splitlines())
+    first, second = (re.sub(_TIME, "TIME", line) for line in listed.splitlines())
     assert first == f"{id_}  active    acme  write  brain,paths  created TIME  expires TIME  laptop"
     assert second[8:] == "  active    main  read  all dialects  created TIME  never expires"
     assert secret[15:] not in listed
     assert api_keys.digest(secret) not in listed
     status, printed = run("key", "revoke", id_)
-    assert (status, re.sub(r"\S+Z", "TIME", printed)) == (
+    assert (status, re.sub(_TIME, "TIME", printed)) == (
         0,
         f"{id_}  revoked   acme  write  brain,paths  created TIME  revoked TIME  laptop\n",
     )
