@@ -23,7 +23,7 @@ _PRIVACY = """What hooks do:
   <private> passages are cut out of it, and what holds keys or passwords is not stored at all.
   What a hook has added to a conversation stands between tags, and is never stored again.
 Switch them off: an empty file .quipu/off in a project, QUIPU_HOOKS_OFF=FOLDER for all below, QUIPU_HOOKS=0 for all.
-Each call stands in the console under Calls, with its size; a handoff under the tool "hook post-compact"."""
+Each call stands in the console under Live, with its size; a handoff under the tool "hook post-compact"."""
 
 
 def prime(arguments: argparse.Namespace, config: Config) -> int:

@@ -369,9 +369,12 @@ def _client_entry(client: Client, file: Path, entry: Entry, config: Config) -> F
 def _http_entry(client: Client, file: Path, entry: Entry, config: Config) -> Finding:
     url, words = client_entries.url_of(entry), _setup_words(client, config)
     remedy = f"`{words}` configures it for this server"
-    if not client_entries.is_local(url, config.port):
+    by_name = bool(config.public) and client_entries.is_same_server(url, config.public)
+    if not (by_name or client_entries.is_local(url, config.port)):
         return _hint(client.title, f"points to {url}, not to port {config.port} of this machine", remedy)
     bearer = client_entries.bearer_of(entry)
+    if by_name and not bearer:
+        return _ok(client.title, f"points to {url}, where it logs in")
     keys: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
     if not isinstance(keys, Fault) and keys and not config.open:
         remedy = (

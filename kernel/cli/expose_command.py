@@ -20,7 +20,8 @@ _STEPS = """\
   cloudflared tunnel run --url http://{local} NAME        # no open port; route {host} to the tunnel first
   tailscale serve --bg {port}                             # in your own network alone
 Start the server again, so that it knows the name, and look: `quipu doctor`; https://{host}/healthz from the phone.
-Console: {public}/ui   Assistants that log in: {public}/mcp   Others: quipu setup --url {public}/mcp --key -"""
+Console: {public}/ui   Assistants that log in: {public}/mcp
+Other clients: `quipu setup --client NAME --url {public}/mcp --key -`"""
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:

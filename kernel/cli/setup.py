@@ -104,11 +104,28 @@ def _change(client: Client, arguments: argparse.Namespace, config: Config, platf
         if name is None:
             raise Fault("not_found", f"{file} starts no {arguments.replace}: nothing to replace")
         arguments = argparse.Namespace(**{**vars(arguments), "name": name})
+    entry = _kept_entry(client, file, arguments)
+    if entry is not None:
+        arguments = argparse.Namespace(**{**vars(arguments), "url": client_entries.url_of(entry)})
     key = arguments.key or _kept_key(client, file, arguments, config)
     arguments = argparse.Namespace(**{**vars(arguments), "key": key})
-    _set_up(client, file, arguments, config, platform)
+    if entry is None:
+        _set_up(client, file, arguments, config, platform)
+    else:
+        line = f"{name} stays as it is in {file}: {client_entries.describe_target(entry)}"
+        _report(client, file, ApplyResult(changed=False), line, as_json=arguments.json)
+        if arguments.url and (key or not client_entries.bearer_of(entry)):
+            _warn_of_address(client_entries.http_target(arguments.url, key, ()), is_key_told=False)
     if arguments.hooks and client.name in _WITH_HOOKS:
         hook_files.apply(client.name, arguments.hooks, arguments, config, platform)
+
+
+def _kept_entry(client: Client, file: Path, arguments: argparse.Namespace) -> Entry | None:
+    """Return the entry that is there, if the options ask for hooks and for no other entry."""
+    is_of_entry = arguments.dialect or arguments.url or arguments.key or arguments.stdio or arguments.replace
+    if not arguments.hooks or is_of_entry or client.name not in _WITH_HOOKS:
+        return None
+    return client_entries.find_entry(client, file, arguments.name)
 
 
 def _kept_key(client: Client, file: Path, arguments: argparse.Namespace, config: Config) -> str:
@@ -159,7 +176,7 @@ def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: C
     if file_entry.get("disabled") is True or file_entry.get("enabled") is False:
         note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
     if target.url:
-        _warn_of_address(target, config)
+        _warn_of_address(target, is_key_told=_needs_key(target, arguments, config))
 
 
 def _entry(client: Client, target: Target, arguments: argparse.Namespace, config: Config) -> Entry:
@@ -173,9 +190,14 @@ def _entry(client: Client, target: Target, arguments: argparse.Namespace, config
     parts = urlsplit(target.url)
     if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
         note("the key would be sent unencrypted: terminate TLS in front of the server and use an https URL")
-    if target.url and not (target.key or arguments.url) and api_keys.read(config.data):
+    if _needs_key(target, arguments, config):
         note("the server requires a key: create one with `quipu key create --scope write` and pass it with --key")
     return entry
+
+
+def _needs_key(target: Target, arguments: argparse.Namespace, config: Config) -> bool:
+    """Return whether an entry for this server lacks the key that its data directory asks for."""
+    return bool(target.url and not (target.key or arguments.url) and api_keys.read(config.data))
 
 
 def _target(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> Target:
@@ -208,8 +230,10 @@ def _backup(result: ApplyResult) -> str:
     return f"; the previous content is in {result.backup.name}" if result.backup else ""
 
 
-def _warn_of_address(target: Target, config: Config) -> None:
-    """Report a mistake in the address of an entry, if the client would not reach the server there."""
+def _warn_of_address(target: Target, *, is_key_told: bool) -> None:
+    """Report a mistake in the address of an entry, if the client would not reach the server there; a missing key only
+    if it was not told before.
+    """
     authority = urlsplit(target.url).netloc
     try:
         response = probe.handshake(target.url, target.key)
@@ -217,11 +241,13 @@ def _warn_of_address(target: Target, config: Config) -> None:
         note(f"{authority} does not answer as a web server: {error}")
         return
     if response is None:
-        note(f"nothing listens on {authority}: start it with `quipu serve`, or with `quipu service install` for good")
+        here = "it with `quipu serve`, or with `quipu service install` for good"
+        there = "the server there, and the proxy or tunnel that has the name"
+        note(f"nothing listens on {authority}: start {here if client_entries.is_local(target.url) else there}")
     elif response.signs_in and not target.key:
         note(f"{authority} asks in the browser once the client logs in; a client that cannot takes a key: --key -")
     elif response.status == _UNAUTHORIZED:
-        if target.key or not api_keys.read(config.data):  # else it was printed before
+        if not is_key_told:
             note(f"{authority} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
     elif response.name != client_entries.NAME:
         note(f"{target.url} is not the address of a Quipu server: it answers with status {response.status}")

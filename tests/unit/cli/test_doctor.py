@@ -443,6 +443,22 @@ def test_client_without_a_valid_key_is_wrong(visit: Doctor, config: Config, home
     assert line(secret).startswith(ended)
 
 
+def test_client_at_the_public_address_of_the_server_is_right(visit: Doctor, config: Config, home: Path) -> None:
+    key, secret = api_keys.create(config.data, api_keys.Key("", "read", NOW))
+    url = "https://memory.example/mcp/paths,common"
+
+    def line(entry: object) -> str:
+        write(home, "cursor", servers(entry))
+        return visit(port=7000, public="https://memory.example")[1]["Cursor"]
+
+    with_key = {"url": url, "headers": {"Authorization": f"Bearer {secret}"}}
+    assert line({"url": url}) == f"ok     Cursor: points to {url}, where it logs in"
+    assert line(with_key) == f"ok     Cursor: points to {url}"
+    assert line({"url": "https://memory.example:8000/mcp"}).startswith("hint   Cursor: points to https://memory.ex")
+    api_keys.revoke(config.data, key.id, NOW)
+    assert line(with_key).startswith("wrong  Cursor: its key is expired, revoked or unknown; create one with ")
+
+
 def test_databases_of_all_tenants_are_checked(visit: Doctor, kernel: Kernel) -> None:
     other = kernel.config._replace(tenant="acme")
     other.home.mkdir(parents=True)

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kernel.cli import hook_files
 from kernel.cli.client_entries import bearer_of, describe_target, find_entry
-from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file
+from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file, locate
 from kernel.server import app
 from tests.reliability.server_process import ROOT, serving
 
@@ -293,6 +294,44 @@ def test_a_key_that_is_kept_does_for_the_warnings_and_hooks(
     assert "--key-file" in hooks
     assert "requires a key" not in quipu("setup", *options)[2]
     assert (home / ".cursor/hooks.json").read_text() == hooks
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--dialect", "brain", "--key", "k", "--url", "http://127.0.0.1:9/mcp"),
+        ("--dialect", "brain"),
+        ("--stdio",),
+        ("--url", "https://memory.example:9/mcp"),
+    ],
+    ids=["key", "dialect", "stdio", "elsewhere"],
+)
+@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "gemini-cli", "opencode"])
+def test_hooks_alone_leave_the_entry_as_it_is_and_go_to_its_server(
+    home: Path, quipu: Quipu, client: str, options: tuple[str, ...]
+) -> None:
+    assert quipu("setup", "--client", client, *options)[0] == 0
+    entry = file(BY_NAME[client], home)
+    before = entry.read_bytes()
+    here = f"{BY_NAME[client].title}: quipu stays as it is in {entry}: "
+    for shown in ("--print", "--json"):
+        status, printed, error = quipu("setup", "--client", client, "--hooks", "prime", shown)
+        assert status == 0
+        assert printed.startswith(here) == (shown == "--print")
+        if client != "gemini-cli" or shown == "--print":  # whose hooks are in the same file
+            assert entry.read_bytes() == before
+    assert ("nothing listens on" in error) == ("--stdio" not in options)
+    hooks = locate(hook_files.of_client(client).path, {"HOME": str(home)}, "linux").read_text()
+    url = options[options.index("--url") + 1].removesuffix("/mcp") if "--url" in options else ""
+    assert url in hooks
+    assert ("--key-file" in hooks) == ("--key" in options)
+
+
+@pytest.mark.usefixtures("home")
+def test_an_address_elsewhere_is_not_to_be_started_here(quipu: Quipu) -> None:
+    assert quipu("setup", "--client", "cursor", "--url", "http://memory.invalid:9/mcp")[2] == (
+        "nothing listens on memory.invalid:9: start the server there, and the proxy or tunnel that has the name\n"
+    )
 
 
 @pytest.mark.usefixtures("home")
