@@ -14,6 +14,7 @@ from kernel.calls.dialect import IndexSource
 from kernel.core.errors import Fault
 from kernel.core.text import stored_object
 from kernel.memories.import_records import (
+    DELETED,
     GONE,
     IMPORT,
     KEPT,
@@ -94,9 +95,10 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
             if record.snapshot is not None:
                 record.snapshot.seen.add(hash(row.id))
         here = _known(tx, kind, db, rows)
-        present = here | _deleted(tx, kind, f"brain:{db}", [row.id for row in rows if row.id not in here])
+        deleted = _deleted(tx, kind, f"brain:{db}", [row.id for row in rows if row.id not in here])
         for number, record, row in zip(numbers, own, rows, strict=True):
-            outcomes[number] = _changed(tx, kind, db, record, row) if row.id in here else row.id not in present
+            absent = DELETED if row.id in deleted else True
+            outcomes[number] = _changed(tx, kind, db, record, row) if row.id in here else absent
         if not tx.readonly:
             pairs = zip(numbers, rows, strict=True)
             _add(tx, db, [(records[number], row) for number, row in pairs if outcomes[number] is True])

@@ -138,7 +138,7 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     triples = _new_triples(tx, [_ends(relation) for relation in request.relations])
     new = set(tx.rows("graph.changes.add_relations", rows=list(triples), now=tx.now))
     new_triples = [ends for ends in triples if ends in new]
-    for text in map(_relation_text, new_triples):
+    for text in map(relation_text, new_triples):
         history.append(tx, RELATION_SPACE, text, "created", after=text)
     return CreatedRelations([Relation(*ends) for ends in new_triples])
 
@@ -264,7 +264,7 @@ def erase(tx: Tx, space: str, key: str) -> None:
 
 
 def _note_deleted(tx: Tx, relations: Sequence[_Triple]) -> None:
-    for text in map(_relation_text, relations):
+    for text in map(relation_text, relations):
         history.append(tx, RELATION_SPACE, text, "deleted", before=text)
 
 
@@ -309,7 +309,7 @@ def composed_ends(ends: _Triple) -> _Triple:
     return source, target, kind
 
 
-def _relation_text(ends: _Triple) -> str:
+def relation_text(ends: _Triple) -> str:
     source, target, kind = ends
     return f"{source} {kind} {target}"
 

@@ -15,13 +15,16 @@ import msgspec
 from msgspec import Struct
 
 from handlers.graph import changes
-from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, composed_ends
-from handlers.graph.nodes import Entity, each_entity, each_relation, relations_of, with_names
+from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, RELATION_SPACE, composed_ends, relation_text
+from handlers.graph.nodes import SPACE, Entity, each_entity, each_relation, relations_of, with_names
 from kernel.core.errors import Fault
 from kernel.core.text import composed, spellings
 from kernel.memories.import_records import (
+    DELETED,
     REDACTED,
     SECRET,
+    STAYS,
+    UNDO,
     Imported,
     LeftOut,
     Remarks,
@@ -31,6 +34,7 @@ from kernel.memories.import_records import (
 )
 from kernel.memories.json_rows import Element, rows
 from kernel.security.rules.secrets import redact
+from kernel.store import history
 from kernel.store.long_work import Steps, begin_steps, count_step
 from kernel.store.transaction import Tx
 
@@ -69,6 +73,8 @@ class _Relation(Struct, tag_field="type", tag="relation"):
 
 
 _Item = _Entity | _Relation
+_Deletions = dict[str, tuple[bool, set[int]]]
+"""Of names whether somebody has deleted the entity here, and the lines of observations that were deleted."""
 
 
 def _reading(path: Path, remarks: Remarks) -> Iterator[tuple[_Item, str]]:
@@ -140,14 +146,15 @@ def import_graph(source: Source) -> Steps[Imported]:
     total = _checked(source)
     tx = yield
     begin_steps(tx, total)
-    remarks, types, counts = Remarks(), dict[str, str](), _no_counts()
+    remarks, types, counts, deletions = Remarks(), dict[str, str](), _no_counts(), _Deletions()
     for item, place in _reading(source.path, remarks):
         tx = yield
         if isinstance(item, _Entity):
             here = _present(tx, item.name)
             _tell_type(item, place, here.entityType if here else None, types, remarks)
-            _add_entity(tx, item, counts)
-        else:
+            if (rest := _left_of(tx, item, here, deletions, remarks)) is not None:
+                _add_entity(tx, rest, counts)
+        elif _is_left(tx, item, remarks):
             ends = changes.RelationEnds(item.from_, item.to, item.relationType)
             counts["relations"] += len(changes.create_relations(tx, changes.CreateRelations([ends])).relations)
         count_step(tx)
@@ -157,7 +164,7 @@ def import_graph(source: Source) -> Steps[Imported]:
 def preview_graph(tx: Tx, source: Source) -> Imported:
     """Count the additions of `import_graph`."""
     _checked(source)
-    remarks, types, counts = Remarks(), dict[str, str](), _no_counts()
+    remarks, types, counts, deletions = Remarks(), dict[str, str](), _no_counts(), _Deletions()
     observations: dict[str, set[int]] = {}
     ends: set[tuple[str, str, str]] = set()
     for item, place in _reading(source.path, remarks):
@@ -165,17 +172,62 @@ def preview_graph(tx: Tx, source: Source) -> Imported:
             name = composed(item.name)
             entity = None if name in observations else _present(tx, item.name)
             _tell_type(item, place, entity.entityType if entity else None, types, remarks)
+            if (rest := _left_of(tx, item, entity, deletions, remarks)) is None:
+                continue
             if name not in observations:
                 counts["entities"] += entity is None
                 observations[name] = _hashes(entity.observations if entity else ())
-            new = _hashes(item.observations) - observations[name]
+            new = _hashes(rest.observations) - observations[name]
             counts["observations"] += len(new)
             observations[name] |= new
         elif (triple := composed_ends((item.from_, item.to, item.relationType))) not in ends:
             ends.add(triple)
+            if not _is_left(tx, item, remarks):
+                continue
             here = relations_of(tx, spellings([item.from_]))
             counts["relations"] += triple not in (composed_ends((r.from_, r.to, r.relationType)) for r in here)
     return _imported(counts, remarks)
+
+
+def _left_of(tx: Tx, item: _Entity, here: Entity | None, deletions: _Deletions, remarks: Remarks) -> _Entity | None:
+    """Return an entity without the observations that were deleted here, or None if it was deleted itself."""
+    name = composed(item.name)
+    if name not in deletions:
+        deletions[name] = _deletions_of(tx, SPACE, item.name)
+    is_deleted, lines = deletions[name]
+    if is_deleted and here is None:
+        remarks.add(LeftOut(STAYS, item.name), DELETED)
+        return None
+    if not lines:
+        return item
+    present = _hashes(here.observations) if here else set[int]()
+    rest = list[str]()
+    for text in item.observations:
+        if hash(composed(text)) in present or not _hashes(text.split("\n")) <= lines:
+            rest.append(text)
+        else:
+            remarks.add(LeftOut(STAYS, text), DELETED)
+    return msgspec.structs.replace(item, observations=rest)
+
+
+def _is_left(tx: Tx, item: _Relation, remarks: Remarks) -> bool:
+    """Return whether nobody has deleted a relation here."""
+    text = relation_text((item.from_, item.to, item.relationType))
+    is_deleted, _ = _deletions_of(tx, RELATION_SPACE, text)
+    if is_deleted:
+        remarks.add(LeftOut(STAYS, text), DELETED)
+    return not is_deleted
+
+
+def _deletions_of(tx: Tx, space: str, key: str) -> tuple[bool, set[int]]:
+    """Return whether a key was deleted last, and the lines of texts that were deleted and not written again."""
+    is_deleted, lines = False, set[int]()
+    for name in history.known(tx, space, spellings([key])):
+        for event in history.read(tx, space, name):
+            before, after = (_hashes((text or "").split("\n")) for text in (event.before, event.after))
+            is_deleted = event.after is None and event.tool != UNDO
+            lines = lines - before - after if event.tool == UNDO else (lines | before) - after
+    return is_deleted, lines
 
 
 def _present(tx: Tx, name: str) -> Entity | None:
@@ -231,6 +283,8 @@ def _checked(source: Source) -> int:
 
 
 def _imported(counts: dict[str, int], remarks: Remarks) -> Imported:
+    if count := remarks.count_of(DELETED):
+        counts[DELETED] = count
     if remarks.left_out:
         counts["left out"] = remarks.left_out
     return Imported(counts, remarks.lines())

@@ -21,12 +21,14 @@ from handlers.importers.records import (
     mapping_in,
 )
 from kernel.memories.import_records import (
+    DELETED,
     GONE,
     KEPT,
     PARTS,
     PRIVATE,
     REDACTED,
     SECRET,
+    STAYS,
     UPDATED,
     Digests,
     Imported,
@@ -184,6 +186,9 @@ def _count_outcome(record: Record, outcome: int | str, tally: _Tally) -> None:
     elif is_gone:
         tally.counts[_ARCHIVED] += int(outcome)
         tally.remarks.add(LeftOut(_NO_MORE, name), _ARCHIVED)
+    elif outcome == DELETED:
+        tally.counts[DELETED] += 1
+        tally.remarks.add(LeftOut(STAYS, name), DELETED)
     elif record.kind == PARTS:
         tally.counts.update({_ARCHIVED: int(outcome)} if outcome else {})
     else:

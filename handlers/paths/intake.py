@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from handlers.paths.memories import INVISIBLE, SPACE, checked_size, index_text
 from kernel.core.text import composed
 from kernel.memories.import_records import (
+    DELETED,
     GONE,
     KEPT,
     UPDATED,
@@ -65,7 +66,7 @@ def _take(tx: Tx, record: Record) -> bool | str:
         record.snapshot.seen.add(hash(path))
     before = tx.one("paths.memories.content", str, path=path)
     if before is None:
-        outcome = not _was_dropped(tx, path)
+        outcome = DELETED if _was_dropped(tx, path) else True
     else:
         outcome = before != record.text and outcome_of_change(tx, SPACE, path, record.text)
     if tx.readonly or outcome not in {True, UPDATED}:

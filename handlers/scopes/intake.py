@@ -9,7 +9,7 @@ from handlers.scopes.field_types import name_key, normal_name
 from handlers.scopes.hierarchy import UpdateProject, memory_project
 from handlers.scopes.inheritance import GLOBAL, scope_exists
 from handlers.scopes.tags import attach, create
-from kernel.memories.import_records import IMPORT, KEPT, PARTS, UPDATED, Record, stable_id
+from kernel.memories.import_records import DELETED, IMPORT, KEPT, PARTS, UPDATED, Record, stable_id
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -95,7 +95,7 @@ def _outcome(tx: Tx, record: Record, row: _Known | None) -> bool | str:
         return True
     if not row.is_active:  # of a section that is back, or since somebody has deactivated it
         events = history.read(tx, GUIDELINE.space, row.id)
-        return UPDATED if events and events[-1].tool.startswith(IMPORT) else False
+        return UPDATED if events and events[-1].tool.startswith(IMPORT) else DELETED
     there = (record.text, record.details.get("rationale"), normal_name(record.title))
     if (row.content, row.rationale, row.name) == there:
         return False

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from handlers.sessions import memories, removal, summary
 from kernel.core.text import json_text, stored_object
 from kernel.memories.import_records import (
+    DELETED,
     GONE,
     KEPT,
     UPDATED,
@@ -74,7 +75,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
     new = [number not in present and key not in deleted_keys for number, key in enumerate(keys)]
     earlier = _earlier(tx, records, new)
     outcomes = [
-        _outcome(record, _row(tx, record), earlier[at]) if at in earlier else new[at]
+        _outcome(record, _row(tx, record), earlier[at]) if at in earlier else new[at] or (at not in present and DELETED)
         for at, record in enumerate(records)
     ]
     if not tx.readonly:
@@ -82,7 +83,7 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
         for at, record in enumerate(records):
             if outcomes[at] == UPDATED:
                 removal.delete(tx, earlier[at].id, _REPLACED, is_final=False)
-            if outcomes[at]:
+            if outcomes[at] in {True, UPDATED}:
                 row = _row(tx, record)
                 origin = index.Origin(writer, row.created_at, record.updated_at or row.created_at)
                 memories.add(tx, row, _NEVER, origin, source_of(record))

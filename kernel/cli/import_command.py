@@ -20,7 +20,7 @@ from kernel.engines.sqlite.connection import Connection
 from kernel.engines.sqlite.errors import CONSTRAINTS
 from kernel.engines.sqlite.unfinished import temporary_folder
 from kernel.engines.yielding import Politeness
-from kernel.memories.import_records import Ahead, Import, Imported, Remarks, Source, shown
+from kernel.memories.import_records import DELETED, Ahead, Import, Imported, Remarks, Source, shown
 from kernel.operations import portable_import, undo
 from kernel.server import app
 from kernel.store import audit
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
 _CUT_OFF_BEFORE = "an import of {} before it was cut off: `quipu undo {}` takes back its {}"
 _BEGUN, _LEFT_OUT = "begun", "left out"
+_NOT_NEW = ("already there", DELETED, "repeated", _LEFT_OUT)
 _TABLES = {".csv", ".tsv", ".xls", ".xlsx", ".ods"}
 _INSTEAD_OF_TABLE = "save its rows as JSON, an object with `content` each, and call `quipu import mem0 FILE`."
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole source takes longer than a call may
@@ -125,9 +126,7 @@ def _report(
 
 def _told(touched: int, counts: Mapping[str, int]) -> str:
     other_counts = {verb: counts.get(verb, 0) for verb in ("updated", "archived")}
-    new = sum(
-        count for kind, count in counts.items() if kind not in {*other_counts, "already there", "repeated", _LEFT_OUT}
-    )
+    new = sum(count for kind, count in counts.items() if kind not in {*other_counts, *_NOT_NEW})
     import_count = touched - sum(other_counts.values())
     groups = {"imported": min(new, import_count) if any(other_counts.values()) else import_count, **other_counts}
     return ", ".join(f"{verb} {count_of_memories(count)}" for verb, count in groups.items() if count)

@@ -83,6 +83,9 @@ class Remarks:
         if part.is_damage and len(self._faults) < _SHOWN_NAMES:
             self._faults.append(": ".join(filter(None, (name, part.reason))))
 
+    def count_of(self, verb: str) -> int:
+        return sum(count for (told, _), count in self._counts.items() if told == verb)
+
     def check(self, source: "Source", kept: int) -> None:
         """Raises Fault with the damage of a source, if nothing else is in it, or if none is allowed."""
         name = source.path.name or str(source.path)
@@ -127,15 +130,17 @@ def shown(name: str) -> str:
 
 
 UPDATED, KEPT = "updated", "changed in the source, and edited here since"
+DELETED, STAYS = "deleted here", "an import does not bring it back"
 PARTS, GONE = "parts", "gone"
 """The kind of a record with the keys of all parts of a file: memories of other parts of it are archived. And that of a
 record that its source has no more: it is deleted there, or `details` has the `id` of the memory here.
 """
-IMPORT, _UNDO = "import ", "undo"  # the calls of imports begin with the first
+IMPORT, UNDO = "import ", "undo"  # the calls of imports begin with the first
 Take = Callable[[Tx, Sequence[Record]], Sequence[int | str]]
 """Adds the records that are not there yet, and returns of each whether it is new; a read adds nothing.
 
-A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it. Of PARTS and
+A record that has changed in its source is UPDATED, or KEPT as it is here if somebody has edited it; one that somebody
+has deleted here stays DELETED. Of PARTS and
 GONE it returns how many others are archived.
 """
 
@@ -222,7 +227,7 @@ def outcome_of_change(tx: Tx, space: str, key: str, text: str, *, is_other: bool
     """
     events = history.read(tx, space, key)
     imports = [event for event in events if event.tool.startswith(IMPORT)]
-    is_undone = bool(events) and events[-1].tool == _UNDO and events[-1].after in {event.after for event in imports}
+    is_undone = bool(events) and events[-1].tool == UNDO and events[-1].after in {event.after for event in imports}
     if events[-1:] == imports[-1:] or is_undone:
         return UPDATED
     edits = events[events.index(imports[-1]) + 1 :] if imports else []

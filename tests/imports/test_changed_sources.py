@@ -324,7 +324,7 @@ def test_a_section_that_is_back_is_in_force_unless_somebody_has_deactivated_it(
     number = next(line["row"]["id"] for line in lines if line.get("table") == "scopes_entry")
     assert caller(kernel.dispatch)("memory_guideline", action="deactivate", id=number).fault is None
     kernel.store.close()
-    assert both(shell, "rules", rules("tabs", "make")) == {"already there": 2}
+    assert both(shell, "rules", rules("tabs", "make")) == {"deleted here": 1, "already there": 1}
     assert active(shell) == ["Use make."]
     shell.run("check")
 
