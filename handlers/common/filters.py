@@ -178,5 +178,5 @@ def _unknown(field: str, value: str, choices: Iterable[str]) -> Fault:
 def _time(name: str, value: str) -> str:
     moment = utc_time(value) if value else ""
     if moment is None:
-        raise Fault("invalid", f"{name} is not an ISO 8601 time")
+        raise Fault("invalid", f"{name} is not an ISO 8601 time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
     return moment

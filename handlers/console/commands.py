@@ -110,10 +110,12 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 class Origin(Struct):
+    """Where a memory comes from; `created_at` is left out if nothing has changed since."""
+
     dialect: str = ""
     tool: str = ""
     actor: str = ""
-    created_at: str = ""
+    created_at: str | UnsetType = UNSET
     updated_at: str = ""
 
 

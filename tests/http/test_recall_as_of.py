@@ -44,7 +44,8 @@ def test_deleted_and_changed_memories_are_read_as_they_stood(tmp_path: Path) -> 
     ]
     assert past["unrecorded"] == 0
     assert {memory["id"] for memory in found["memories"]} == {"paths/boiler", "paths/garden"}  # type: ignore[attr-defined]
-    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "as_of is not an ISO 8601 time")
+    message = "as_of is not an ISO 8601 time, such as 2026-01-31 or 2026-01-31T08:00:00Z"
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, message)
 
 
 def test_key_sees_the_past_of_its_tenant_and_needs_the_permission_of_recall(tmp_path: Path) -> None:

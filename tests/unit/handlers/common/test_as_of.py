@@ -454,8 +454,9 @@ def test_time_may_have_any_offset_and_must_be_one(call: Call, ask: Ask, recall: 
     ask("add_memory", path="b", content=TRUCK)
 
     assert [memory.id for memory in recall(as_of="2026-01-02T05:10+02:00").memories] == ["paths/a"]
+    message = "as_of is not an ISO 8601 time, such as 2026-01-31 or 2026-01-31T08:00:00Z"
     assert msgspec.json.decode(call("recall", as_of="yesterday").body) == {
-        "error": {"code": "invalid", "message": "as_of is not an ISO 8601 time"}
+        "error": {"code": "invalid", "message": message}
     }
 
 
