@@ -28,7 +28,9 @@ LinkableKind = Literal["memory", "entity"]
 
 Database = Annotated[
     str,
-    Meta(description="Which database; core if unsure", max_length=64, extra_json_schema={"enum": [*DATABASE_NAMES]}),
+    Meta(
+        description="Which database; the first if unsure", max_length=64, extra_json_schema={"enum": [*DATABASE_NAMES]}
+    ),
 ]
 _WRITTEN = r"^\s*[^\0\s][^\0]*$"
 Text = Annotated[str, Meta(pattern=_WRITTEN, max_length=MAX_TEXT_CHARACTERS)]

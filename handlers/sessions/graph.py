@@ -343,8 +343,10 @@ def _name_as_stored(tx: Tx, name: str) -> str:
 
 
 def parse_observations(text: str | None) -> list[str]:
-    """Return the observations in a JSON text: an array of strings, or one string; raises a Fault for anything else."""
-    if not text or not text.strip():
+    """Return the observations in a JSON text: an array of strings, one string or null; raises a Fault for anything
+    else.
+    """
+    if text is None or text.strip() in {"", "null"}:
         return []
     try:
         value: Any = msgspec.json.decode(text)

@@ -127,7 +127,7 @@ def remember(tx: Tx, request: Remember) -> Remembered:
         request.kind,
         request.content,
         summary_text if summary_text.strip() else summary.first_line(request.content),
-        tags if tags.strip() else summary.default_tags(request.content),
+        tags if tags.strip(", ") else summary.default_tags(request.content),
         clamped_priority(request.priority),
         metadata,
         tx.now,
@@ -255,8 +255,8 @@ def session_as_stored(tx: Tx, session: str) -> str:
 
 
 def normalized_metadata(metadata: str | None) -> str:
-    """Return the metadata as compact JSON text, `{}` for none; raises a Fault for anything but a JSON object."""
-    if not metadata or not metadata.strip():
+    """Return the metadata as compact JSON text, `{}` for null or none; raises a Fault for other than a JSON object."""
+    if metadata is None or metadata.strip() in {"", "null"}:
         return "{}"
     try:
         value: Any = msgspec.json.decode(metadata)

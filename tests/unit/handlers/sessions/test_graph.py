@@ -63,8 +63,8 @@ def test_upsert_adds_observations_newest_first(graph: Ask, clock: Clock) -> None
 
 
 def test_equal_observations_of_a_memory_are_kept_once(graph: Ask) -> None:
-    for _ in range(2):
-        graph("upsert_entity", name="Store", observations_json='["WAL", "WAL"]')
+    for texts in ('["WAL", "WAL"]', '["WAL", " "]', "null"):
+        assert graph("upsert_entity", name="Store", observations_json=texts)["status"] == "ok"
     assert graph("get_entity", name="Store")["observations"] == ["WAL"]
 
 

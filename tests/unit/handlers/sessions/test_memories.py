@@ -63,8 +63,9 @@ def test_the_example_of_the_contract_is_stored_and_found(ask: Ask, clock: Clock)
     }
 
 
-def test_omitted_fields_are_generated_and_returned_as_stored(ask: Ask, clock: Clock) -> None:
-    answer = ask("remember", content="  Fixed the API\nmore", session_id=" s ", summary=" ", tags="", priority=9)
+@pytest.mark.parametrize("none", [{"tags": ""}, {"tags": " , "}, {"tags": " ", "metadata_json": "null"}], ids=str)
+def test_omitted_fields_are_generated_and_returned_as_stored(ask: Ask, clock: Clock, none: dict[str, str]) -> None:
+    answer = ask("remember", content="  Fixed the API\nmore", session_id=" s ", summary=" ", priority=9, **none)
     assert answer == {
         "id": 1,
         "summary": "Fixed the API",
