@@ -113,7 +113,11 @@ def create_entities(tx: Tx, request: CreateEntities) -> CreatedEntities:
     """Create multiple new entities in the knowledge graph."""
     _check_count("entities", len(request.entities))
     _check_observations(text for entity in request.entities for text in entity.observations)
-    _check_names(name for entity in request.entities for name in (entity.name, entity.entityType))
+    _check_names(
+        (f"entities[{number}].{field}", text)
+        for number, entity in enumerate(request.entities)
+        for field, text in (("name", entity.name), ("entityType", entity.entityType))
+    )
     spelled = _spelling(tx, [entity.name for entity in request.entities])
     entities = _first_of_each_name(
         [NewEntity(spelled(entity.name), entity.entityType, entity.observations) for entity in request.entities]
@@ -133,7 +137,9 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     """Create multiple new relations between entities in the knowledge graph. Relations should be in active voice."""
     _check_count("relations", len(request.relations))
     _check_names(
-        name for relation in request.relations for name in (relation.from_, relation.to, relation.relationType)
+        (f"relations[{number}].{field}", text)
+        for number, relation in enumerate(request.relations)
+        for field, text in (("from", relation.from_), ("to", relation.to), ("relationType", relation.relationType))
     )
     triples = _new_triples(tx, [_ends(relation) for relation in request.relations])
     new = set(tx.rows("graph.changes.add_relations", rows=list(triples), now=tx.now))
@@ -324,10 +330,11 @@ def _check_observations(texts: Iterable[str]) -> None:
         raise Fault("invalid", f"{count} observations are more than the {MAX_OBSERVATIONS} of one call")
 
 
-def _check_names(names: Iterable[str]) -> None:
-    longest = max(map(len, names), default=0)
-    if longest > MAX_NAME:
-        raise Fault("invalid", f"A name or type has {longest} characters, more than {MAX_NAME}")
+def _check_names(names: Iterable[tuple[str, str]]) -> None:
+    """Raises a Fault for a name or type that is too long; each comes after its place in the arguments."""
+    for place, name in names:
+        if len(name) > MAX_NAME:
+            raise Fault("invalid", f"{place}: {len(name)} characters are more than the {MAX_NAME} of a name or type")
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -292,7 +292,10 @@ def _shape(node: Schema) -> str:
     if "enum" in node:
         return f"one of {', '.join(map(str, node['enum']))}"
     if node["type"] == "array":
-        return f"array of {node.get('items', {}).get('type', 'object')}"
+        items = node.get("items", {})
+        # `_complete` calls any values objects, for clients that want a type.
+        is_any = items.get("type") == "object" and not items.get("properties")
+        return "array" if is_any else f"array of {items.get('type', 'object')}"
     return f"object with {', '.join(node['properties'])}" if node.get("properties") else str(node["type"])
 
 

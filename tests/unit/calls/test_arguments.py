@@ -41,6 +41,7 @@ class Move(Struct, forbid_unknown_fields=True):
     sides: list[Literal["left", "right"]] = []
     notes: dict[Annotated[str, Meta(min_length=2)], int] = {}
     pace: Literal["fast", "slow"] | float = "slow"
+    extras: Annotated[list[Any], Meta(description="Anything")] = []
     label: Annotated[str, Meta(description="One of - . /. Shown on the box")] = ""
 
 
@@ -72,6 +73,7 @@ def message(arguments: Any) -> str:
         ({"to": {}, "times": "2"}, "expected `integer`, got `string` - at `times`"),
         ({"to": {}, "weight": 1e9}, "expected `number` <= 86400 - at `weight`"),
         ({"to": {}, "notes": {"a": 1}}, "expected `string` of length >= 2 as a key - at `notes`"),
+        ({"to": {}, "extras": 1}, "expected `array`, got `integer` - at `extras`; expects array (Anything)"),
         ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),
         ({"to": {}, "name": " "}, "must not be blank - at `name`; expects string"),
         ({"to": {}, "weight": "heavy"}, "expected `number`, got `string` - at `weight`"),

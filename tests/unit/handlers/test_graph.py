@@ -216,8 +216,16 @@ def test_wrong_arguments_begin_with_the_words_that_clients_know(
             "entities: 1001 are more than the 1000",
         ),
         ("create_entities", {"entities": [entity("x", *map(str, range(10_001)))]}, "10001 observations are more than"),
-        ("create_entities", {"entities": [entity("x" * 1001)]}, "A name or type has 1001 characters, more than 1000"),
-        ("create_relations", {"relations": [relation("a", "b", "x" * 1001)]}, "A name or type has 1001 characters"),
+        (
+            "create_entities",
+            {"entities": [entity("a"), entity("x" * 1001)]},
+            "entities[1].name: 1001 characters are more than the 1000 of a name or type",
+        ),
+        (
+            "create_relations",
+            {"relations": [relation("a", "b", "x" * 1001)]},
+            "relations[0].relationType: 1001 characters are more than the 1000",
+        ),
         ("create_relations", {"relations": [relation("a", "b")] * 1001}, "relations: 1001 are more than the 1000"),
         (
             "add_observations",
