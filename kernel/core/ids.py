@@ -11,7 +11,7 @@ from functools import cache
 from kernel.core.times import EPOCH, iso
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_RANDOM_BITS = 60
+_NANOSECOND_BITS, _RANDOM_BITS = 20, 40
 _counter = itertools.count()
 # The id of the call under way, if it has one already: each log line of a call names it.
 current_call: ContextVar[str] = ContextVar("current_call", default="")
@@ -36,11 +36,12 @@ def utc_now(clock: int | None = None) -> str:
 
 
 def new_id(prefix: str, clock: int | None = None) -> str:
-    """Return `prefix_` and 22 characters of base 32: 50 bits of milliseconds, then 60 random bits, so ids
-    sort by time.
+    """Return `prefix_` and 22 characters of base 32: 50 bits of milliseconds, 20 of the nanoseconds since, then 40
+    random bits, so ids sort by time, those of one call too.
     """
-    milliseconds = (now_ns() if clock is None else clock) // 1_000_000
-    value = milliseconds << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
+    milliseconds, nanoseconds = divmod(now_ns() if clock is None else clock, 1_000_000)
+    moment = milliseconds << _NANOSECOND_BITS | nanoseconds
+    value = moment << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big")
     letters = [_ALPHABET[value >> shift & 31] for shift in range(105, -1, -5)]
     return f"{prefix}_{''.join(letters)}"
 

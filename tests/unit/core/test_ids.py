@@ -20,19 +20,20 @@ def test_ids_are_unique() -> None:
     assert len({new_id("mem") for _ in range(10_000)}) == 10_000
 
 
-def test_ids_sort_by_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_sort_by_nanosecond(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = [0, 1, 31, 32, 1_000, 1_700_000_000_000, 1_700_000_000_001, 4_000_000_000_000]
     made: list[str] = []
     for moment in moments:
-        monkeypatch.setattr(ids.time, "time_ns", lambda moment=moment: moment * 1_000_000)
-        made.append(new_id("mem"))
+        for nanoseconds in (0, 1, 31, 32, 999_999):
+            monkeypatch.setattr(ids.time, "time_ns", lambda now=moment * 1_000_000 + nanoseconds: now)
+            made.append(new_id("mem"))
     assert made == sorted(made)
 
 
 def test_the_random_part_fills_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ids.time, "time_ns", lambda: 0)
     monkeypatch.setattr(ids.os, "urandom", lambda size: b"\xff" * size)
-    assert new_id("mem") == "mem_0000000000zzzzzzzzzzzz"
+    assert new_id("mem") == "mem_00000000000000zzzzzzzz"
     monkeypatch.setattr(ids.os, "urandom", bytes)
     assert new_id("mem") == "mem_0000000000000000000000"
 
