@@ -380,4 +380,6 @@ def _observation(value: object) -> str | None:
     if isinstance(value, dict):
         row = cast("dict[str, object]", value)
         value = next((row[name] for name in _OBSERVATION_TEXTS if name in row), None)
+    if isinstance(value, int | float):
+        return msgspec.json.encode(value).decode()
     return value if isinstance(value, str) else None

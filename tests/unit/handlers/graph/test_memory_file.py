@@ -218,6 +218,12 @@ def test_a_damaged_line_is_left_out_and_named(
         assert run("import", "server-memory", theirs, "--strict") == 0
 
 
+def test_numbers_among_observations_are_texts(run: Run, theirs: Path) -> None:
+    theirs.write_text(GOOD.replace('"likes tea"', '1987,{"content":2.5},true'), encoding="utf-8")
+    assert run("import", "server-memory", theirs, "--strict") == 0
+    assert exported(run, theirs.parent) == GOOD.replace('"likes tea"', '"1987","2.5","true"')
+
+
 def test_half_a_surrogate_pair_is_replaced(run: Run, theirs: Path) -> None:
     theirs.write_text(GOOD.replace("likes tea", "half \\ud83d, whole \\ud83d\\ude42"), encoding="utf-8")
     assert run("import", "server-memory", theirs, "--strict") == 0
