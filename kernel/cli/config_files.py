@@ -96,7 +96,9 @@ def with_value(document: Any, keys: Keys, value: object) -> Any:
         return [*document[:head], value, *document[head + 1 :]]
     if not rest:
         return {**document, head: value}
-    inner: Any = document.get(head, [] if isinstance(rest[0], int) else {})
+    inner: Any = document.get(head)
+    if inner is None:  # as some programs write what they have none of
+        inner = [] if isinstance(rest[0], int) else {}
     _require_members(inner, rest[0], head)
     return {**document, head: with_value(inner, rest, value)}
 
@@ -129,10 +131,13 @@ def _changed(text: str, keys: Keys, value: object) -> str:
         if not nodes:
             return _inserted(text, here, key, _nested(keys[depth + 1 :], value), depth)
         here = nodes[0]
-    if here.value == value:
-        return text
-    unit, newline = _indent_unit(text), newline_of(text)
-    return text[: here.start] + _rendered(value, unit, len(keys), newline) + text[here.end :]
+        if here.value is None:
+            return _replaced(text, here, _nested(keys[depth + 1 :], value), depth + 1)
+    return text if here.value == value else _replaced(text, here, value, len(keys))
+
+
+def _replaced(text: str, node: Node, value: object, depth: int) -> str:
+    return text[: node.start] + _rendered(value, _indent_unit(text), depth, newline_of(text)) + text[node.end :]
 
 
 def _nested(keys: Keys, value: object) -> object:

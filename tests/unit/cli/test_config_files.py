@@ -47,6 +47,9 @@ def test_value_is_set_between_comments_and_commas() -> None:
         ("{}", '{\n  "a": {\n    "b": 1\n  }\n}'),
         ("{ // nothing\n}", '{ // nothing\n  "a": {\n    "b": 1\n  }\n}'),
         ('{"x":1}', '{"x":1, "a": {"b": 1}}'),
+        ('{"x": 1, "a": null}', '{"x": 1, "a": {\n    "b": 1\n  }}'),  # as some programs write none
+        ('{\n\t"a": null // none\n}\n', '{\n\t"a": {\n\t\t"b": 1\n\t} // none\n}\n'),
+        ('{"a": {"b": null}}', '{"a": {"b": 1}}'),
         ('{"a": {}}', '{"a": {\n    "b": 1\n  }}'),
         ('{\n\t"x": 1 // one\n}\n', '{\n\t"x": 1, // one\n\t"a": {\n\t\t"b": 1\n\t}\n}\n'),
         ('{\r\n  "x": 1\r\n}\r\n', '{\r\n  "x": 1,\r\n  "a": {\r\n    "b": 1\r\n  }\r\n}\r\n'),

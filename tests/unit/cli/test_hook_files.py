@@ -204,6 +204,19 @@ def test_wrong_options_are_one_line(words: tuple[str, ...], home: Path, quipu: C
     assert (status, printed, errors.count("\n")) == (1, "", 1)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"hooks": null}', '{"hooks": {"sessionStart": null}}', '{"version": 1, "hooks": null}']
+)
+def test_null_in_place_of_hooks_is_none(text: str, home: Path, quipu: Callable[..., Output]) -> None:
+    file = home / ".cursor" / "hooks.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    assert quipu("setup", "--client", "cursor", "--hooks", "prime")[0] == 0
+    assert quipu("hook", "status", "--client", "cursor")[1].split()[:2] == ["cursor", "session-start"]
+    assert quipu("hook", "remove", "--client", "cursor")[0] == 0
+    assert file.read_text(encoding="utf-8") == text
+
+
 def test_a_file_of_hooks_that_cannot_be_edited_is_named(home: Path, quipu: Callable[..., Output]) -> None:
     file = home / ".cursor" / "hooks.json"
     file.parent.mkdir(parents=True, exist_ok=True)
