@@ -128,7 +128,7 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _end(until: str | None) -> str | None:
-    return until if until is None or utc_time(until) else output.moment("--until", until)
+    return until if until is None or utc_time(until) else output.coming_moment("--until", until)
 
 
 def _filters(arguments: argparse.Namespace) -> dict[str, Any]:

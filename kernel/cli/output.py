@@ -4,7 +4,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TextIO
@@ -15,7 +15,7 @@ from kernel.cli import local_client
 from kernel.core.errors import NO_SPACE, Fault, is_disk_full
 from kernel.core.ids import utc_now
 from kernel.core.text import harmless
-from kernel.core.times import WORDINGS, past_time, stored_time
+from kernel.core.times import COMING_WORDINGS, WORDINGS, coming_time, past_time, stored_time
 
 Colour = Literal["green", "yellow", "red"]
 _CODES: Mapping[Colour, int] = {"green": 32, "yellow": 33, "red": 31}
@@ -45,10 +45,19 @@ def local_time(at: str) -> str:
 
 def moment(option: str, text: str) -> str:
     """Return the time that a person has typed, as it is stored; empty for none."""
+    return _read(option, text, past_time, WORDINGS)
+
+
+def coming_moment(option: str, text: str) -> str:
+    """Return the time to come that a person has typed, as it is stored; empty for none."""
+    return _read(option, text, coming_time, COMING_WORDINGS)
+
+
+def _read(option: str, text: str, read: Callable[[str, datetime], str | None], wordings: str) -> str:
     now = datetime.fromisoformat(utc_now()).astimezone()
-    at = past_time(text, now.replace(tzinfo=None))  # a day of summer has another zone than one of winter
+    at = read(text, now.replace(tzinfo=None))  # a day of summer has another zone than one of winter
     if text and at is None:
-        raise Fault("invalid", f"{option} must be {WORDINGS}.")
+        raise Fault("invalid", f"{option} must be {wordings}.")
     return at or ""
 
 

@@ -10,10 +10,12 @@ _HAS_TIME = regex(r"[T:\s]")
 _WEEK = regex(r"[0-9]{4}-?W[0-9]{2}(?!-?[0-9])")
 _SPAN = regex(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-# Wordings of times in the past. A month counts 30 days, and a year 365.
+# Wordings of times in the past, and of times to come. A month counts 30 days, and a year 365.
 WORDINGS = "a time such as 2026-01-31, 2026-01-31T08:00, 31 Jan, yesterday, monday, 7d or 2 weeks ago"
+COMING_WORDINGS = "a time such as 2026-01-31, 2026-01-31T08:00, 31 Jan, tomorrow, monday, 7d or in 2 weeks"
+_END_OF_DAY = time(23, 59, 59, 999_000)
 _MOST_CHARS = 60
-_AGE = regex(r"(?:([0-9]{1,6})|an?|last|past) ?([a-z]+)")
+_AGE = regex(r"(?:([0-9]{1,6})|an?|last|past|next) ?([a-z]+)")
 _SECONDS = {
     f"{word}{end}": seconds
     for words, seconds in (
@@ -84,11 +86,25 @@ def past_time(text: str, now: datetime) -> str | None:
 
     A day begins at midnight in the zone of `now`, or for a `now` without a zone in that of this machine.
     """
-    words = " ".join(text[:_MOST_CHARS].replace(",", " , ").lower().split()).replace(" , ", ", ").removesuffix(" ago")
+    return _time_meant(text, now, is_coming=False)
+
+
+def coming_time(text: str, now: datetime) -> str | None:
+    """Return the time, as it is stored, that a person means by a date, a span or a word such as `tomorrow`, or None.
+
+    A day lasts to its end, in the zone of `past_time`.
+    """
+    return _time_meant(text, now, is_coming=True)
+
+
+def _time_meant(text: str, now: datetime, *, is_coming: bool) -> str | None:
+    words = " ".join(text[:_MOST_CHARS].replace(",", " , ").lower().split()).replace(" , ", ", ")
+    is_coming = is_coming and not words.endswith(" ago")
+    words = words.removeprefix("in ").removesuffix(" from now") if is_coming else words.removesuffix(" ago")
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        moment = None if len(text) > _MOST_CHARS else _worded(words, now)
+        moment = None if len(text) > _MOST_CHARS else _worded(words, now, is_coming=is_coming)
     try:
         if moment is None:
             return None
@@ -97,20 +113,24 @@ def past_time(text: str, now: datetime) -> str | None:
         return None
 
 
-def _worded(words: str, now: datetime) -> datetime | None:
+def _worded(words: str, now: datetime, *, is_coming: bool) -> datetime | None:
     """Return the moment that a wording means; one without a zone has that of `now`."""
     if words == "now":
         return now
     if (match := _AGE.fullmatch(words)) and match[2] in _SECONDS:
+        if words.startswith(("last ", "past ") if is_coming else "next "):
+            return None
         try:
-            return now - timedelta(seconds=int(match[1] or 1) * _SECONDS[match[2]])
+            seconds = int(match[1] or 1) * _SECONDS[match[2]]
+            return now + timedelta(seconds=seconds if is_coming else -seconds)
         except OverflowError:
-            return EPOCH
-    hour = time()
+            return None if is_coming else EPOCH
+    hour = _END_OF_DAY if is_coming else time()
     try:
         if match := _HOUR.fullmatch(words):
             words, hour = match[1] or "today", time(int(match[2]), int(match[3]))
-        day = _day(words, now.date()) or _date(words.replace("/", "-"), now.date())
+        today, date_words = now.date(), words.replace("/", "-")
+        day = (_coming_day if is_coming else _day)(words, today) or _date(date_words, today, is_coming=is_coming)
     except (ValueError, OverflowError):  # such as the 31st of June, and days before the year 1
         return None
     return datetime.combine(day, hour) if day else None
@@ -125,7 +145,18 @@ def _day(words: str, today: date) -> date | None:
     return today - timedelta(days=days_back[words]) if words in days_back else None
 
 
-def _date(words: str, today: date) -> date | None:
+def _coming_day(words: str, today: date) -> date | None:
+    """Return the day that a word means, such as `tomorrow`, `monday` or the last of `this month`."""
+    month_after = (today.replace(day=1) + timedelta(days=31)).replace(day=1)
+    days = {"today": 0, "tomorrow": 1, "yesterday": -1, "this week": 6 - today.weekday()}
+    days["this month"] = (month_after - today).days - 1
+    days["this year"] = (date(today.year, 12, 31) - today).days
+    if (index := _index(words.removeprefix("next "), _DAYS)) is not None:
+        days[words] = (index - today.weekday()) % 7 or 7
+    return today + timedelta(days=days[words]) if words in days else None
+
+
+def _date(words: str, today: date, *, is_coming: bool) -> date | None:
     """Return a date such as 31.1.2026, 2026-1-31, 2026-01, 31 Jan or January 31, 2026; raises ValueError."""
     if match := _WITH_DOTS.fullmatch(words):
         return date(int(match[3]), int(match[2]), int(match[1]))
@@ -144,7 +175,14 @@ def _date(words: str, today: date) -> date | None:
     if not month:
         return None
     moment = date(year or today.year, month, day or 1)
-    return moment if year or moment <= today else moment.replace(year=today.year - 1)
+    return moment if year else _nearest(moment, today, is_coming=is_coming)
+
+
+def _nearest(moment: date, today: date, *, is_coming: bool) -> date:
+    """Return a day of this year, or of the next or last if it is past or to come."""
+    if moment >= today if is_coming else moment <= today:
+        return moment
+    return moment.replace(year=today.year + (1 if is_coming else -1))
 
 
 def _index(word: str, names: Sequence[str]) -> int | None:

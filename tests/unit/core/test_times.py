@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kernel.core.times import EPOCH, iso, later, past_time, span, stored_time, utc_time
+from kernel.core.times import EPOCH, coming_time, iso, later, past_time, span, stored_time, utc_time
 
 NOW = "2026-11-21T10:00:00.000Z"
 
@@ -108,3 +108,42 @@ def test_a_span_is_a_number_and_a_unit(text: str, read: timedelta | None) -> Non
 def test_a_past_time_is_understood_in_usual_wordings(wording: str, stored: str | None) -> None:
     now = datetime(2026, 11, 26, 17, 20, tzinfo=timezone(timedelta(hours=-5)))  # a Thursday
     assert past_time(wording, now) == (f"{stored}:00.000Z" if stored else None)
+
+
+@pytest.mark.parametrize(
+    ("wording", "stored"),
+    [
+        ("now", "2026-11-26T22:20:00.000Z"),
+        ("today", "2026-11-27T04:59:59.999Z"),
+        ("Tomorrow", "2026-11-28T04:59:59.999Z"),
+        ("tomorrow at 8:30", "2026-11-27T13:30:00.000Z"),
+        ("yesterday at 8:30", "2026-11-25T13:30:00.000Z"),
+        ("7d", "2026-12-03T22:20:00.000Z"),
+        ("in 2 weeks", "2026-12-10T22:20:00.000Z"),
+        ("2 weeks from now", "2026-12-10T22:20:00.000Z"),
+        ("2 weeks ago", "2026-11-12T22:20:00.000Z"),
+        ("next week", "2026-12-03T22:20:00.000Z"),
+        ("an hour", "2026-11-26T23:20:00.000Z"),
+        ("this week", "2026-11-30T04:59:59.999Z"),
+        ("this month", "2026-12-01T04:59:59.999Z"),
+        ("this year", "2027-01-01T04:59:59.999Z"),
+        ("monday", "2026-12-01T04:59:59.999Z"),
+        ("next thursday", "2026-12-04T04:59:59.999Z"),
+        ("Nov 26", "2026-11-27T04:59:59.999Z"),
+        ("20 Nov", "2027-11-21T04:59:59.999Z"),
+        ("3 dec", "2026-12-04T04:59:59.999Z"),
+        ("November 20, 2025", "2025-11-21T04:59:59.999Z"),
+        ("2027-01-31T08:00", "2027-01-31T13:00:00.000Z"),
+        *((wrong, None) for wrong in ("", "garbage", "last week", "999999y", "31 june", "2026-13-01", "a" * 10_000)),
+    ],
+)
+def test_a_coming_time_is_understood_in_usual_wordings(wording: str, stored: str | None) -> None:
+    now = datetime(2026, 11, 26, 17, 20, tzinfo=timezone(timedelta(hours=-5)))  # a Thursday
+    assert coming_time(wording, now) == stored
+
+
+def test_the_last_day_of_a_month_is_that_of_its_length() -> None:
+    days = [datetime(2026, month, 15, tzinfo=UTC) for month in range(1, 13)]
+    assert [int(str(coming_time("this month", day))[8:10]) for day in days] == [
+        *(31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    ]
