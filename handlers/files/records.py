@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from kernel.calls.dialect import Restored
 from kernel.core.errors import Fault
+from kernel.core.text import composed
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import PastSource, PastText
@@ -187,9 +188,7 @@ def store_path(path: str) -> str:
     """Return the path in the store: NFC, without empty and `.` segments; empty for the root; or raises Fault."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise Fault("invalid", f"Path must start with /memories, got: {path}")
-    segments = [
-        segment for segment in unicodedata.normalize("NFC", path[len(ROOT) :]).split("/") if segment not in {"", "."}
-    ]
+    segments = [segment for segment in composed(path[len(ROOT) :]).split("/") if segment not in {"", "."}]
     if any(_DOTS.intersection(unquote(segment).split("/")) for segment in segments):
         raise Fault("invalid", f"Path {path} would escape /memories directory")
     _check(path, segments)
@@ -216,7 +215,7 @@ def check_path(path: str) -> None:
     segments = path.split("/")[1:]
     if not path.startswith("/") or not all(segments) or _DOTS.intersection(segments):
         raise Fault("invalid", f"path: {path!r} must start with / and have no empty segment, and none of . and ..")
-    if unicodedata.normalize("NFC", path) != path:
+    if composed(path) != path:
         raise Fault("invalid", f"path: {path!r} is not in Unicode Normalization Form C")
     _check(path, segments)
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from posixpath import dirname, join, normpath
 from typing import NamedTuple
-from unicodedata import normalize
 from urllib.parse import unquote
 
 from handlers.importers import markdown
 from handlers.importers.records import clean_line, text_of, texts_in
 from kernel.core.lazy_regex import regex
+from kernel.core.text import composed
 
 # Pictures and other files beside the notes, which links show and no note is.
 _FILE = regex(
@@ -99,4 +99,4 @@ def _last(path: str) -> str:
 
 def _fold(name: str) -> str:
     """Return a name as it is compared: in any case, in one form of Unicode, without the ending of Markdown."""
-    return _SUFFIX.sub("", normalize("NFC", name)).casefold()
+    return _SUFFIX.sub("", composed(name)).casefold()

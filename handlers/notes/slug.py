@@ -3,7 +3,7 @@
 import unicodedata
 
 from kernel.core.lazy_regex import regex
-from kernel.core.text import one_line
+from kernel.core.text import composed, one_line
 
 SUFFIX = ".md"
 _CAMEL_CASE = regex(r"([a-z0-9])([A-Z])")
@@ -25,7 +25,7 @@ def slug(title: str) -> str:
 
     A title without any gets `memory`.
     """
-    line = _INVISIBLE.sub("", unicodedata.normalize("NFC", one_line(title, 8 * len(title) + 8)).lower())
+    line = _INVISIBLE.sub("", composed(one_line(title, 8 * len(title) + 8)).lower())
     stem = _join_with_hyphens("".join(letter for letter in line if _is_kept(letter)))
     return stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-") or _DEFAULT_STEM
 

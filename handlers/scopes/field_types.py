@@ -1,13 +1,12 @@
 """Argument types that several tools of `scopes` share, their bounds, and the checks that types cannot express."""
 
-import unicodedata
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from kernel.core.lazy_regex import regex
-from kernel.core.text import nested_deeper
+from kernel.core.text import composed, nested_deeper
 from kernel.core.times import end_of_day, utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
@@ -82,7 +81,7 @@ def end_time(field: str, text: str) -> str | None:
 
 def normal_name(name: str) -> str:
     """Return a name as it is stored: composed (NFC), without blanks at its ends and invisible characters."""
-    return _INVISIBLE.sub("", unicodedata.normalize("NFC", name)).strip()
+    return _INVISIBLE.sub("", composed(name)).strip()
 
 
 def name_key(name: str) -> dict[str, str]:

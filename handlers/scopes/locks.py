@@ -1,6 +1,5 @@
 """The tool memory_file_lock (seed 000): one holder per file, expiry by the server's clock, fencing numbers."""
 
-import unicodedata
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from handlers.scopes.results import dumps, loads, row_factory
 from kernel.calls.tools import Hints, Tool, write
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
+from kernel.core.text import composed
 from kernel.core.times import utc_time
 from kernel.store.transaction import Tx
 
@@ -156,7 +156,7 @@ def normal_path(path: str) -> str:
 
     A drive is in upper case with slashes, `C:/src/a.py`; a network path has backslashes, `\\\\host\\share`.
     """
-    normal = unicodedata.normalize("NFC", path)
+    normal = composed(path)
     if normal.startswith("/"):
         return "/" + "/".join(_segments(normal))
     segments = _segments(normal.replace("\\", "/"))

@@ -9,7 +9,6 @@ a file system that ignores case, and none means something to Windows.
 """
 
 import hashlib
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from kernel.calls.dialect import Concept, Dialect, filled
-from kernel.core.text import harmless, json_text, one_line, yaml_block
+from kernel.core.text import harmless, json_text, normalized, one_line, yaml_block
 from kernel.memories.curation import MOST_LINKS, Neighbour
 from kernel.operations.index_check import slices, sources_of
 from kernel.search.documents import Document
@@ -78,7 +77,7 @@ def folder_of(space: str, scope: str) -> str:
 
 def safe_name(name: str, *, always: str = "") -> str:
     """Return a name for every file system; with a digest of it, or of `always`, unless it is safe as it is."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = normalized("NFKD", name).encode("ascii", "ignore").decode().lower()
     safe = "-".join("".join(letter if letter.isalnum() else " " for letter in plain).split())[:_NAME_CHARS].strip("-")
     if safe == name and safe not in _RESERVED and not always:
         return safe

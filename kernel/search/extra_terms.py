@@ -8,7 +8,6 @@ A request seldom shares a word with the standing instruction that bears on it, s
 search by likeness alone passes it over: instructions are marked when they are written, and lifted for requests.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
@@ -16,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kernel.core.lazy_regex import regex
-from kernel.core.text import CHANGES_OF_NAMES, distinct_words
+from kernel.core.text import CHANGES_OF_NAMES, distinct_words, normalized
 from kernel.search import word_forms
 from kernel.search.named_values import named_values, value_of
 from kernel.search.query import Term, grams, query_grams, query_words, words_beside_cjk
@@ -223,7 +222,7 @@ def pair_terms(text: str) -> list[Term]:
     """Return the terms that match character pairs in the index; a single character is a prefix."""
     terms = {term.stem: term for term in query_grams(text)}
     if not text.isascii():
-        for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        for run in _RUN.findall(normalized("NFKC", text)):
             for pair in [run[at : at + 2] for at in range(len(run) - 1)] or [run]:
                 letters = private(pair)
                 terms[letters] = Term(letters, letters, len(run) == 1)
@@ -259,7 +258,7 @@ def _missed(text: str) -> Iterable[str]:
     if text.isascii() or not _MISSED.search(text):
         return []
     attachments = _ATTACHED.findall(text)
-    text = unicodedata.normalize("NFKC", text)
+    text = normalized("NFKC", text)
     pairs = [private(run[at : at + 2]) for run in _RUN.findall(text) for at in range(len(run))]
     return [*_whole_words(text), *pairs, *attachments]
 
@@ -268,7 +267,7 @@ def _whole_words(text: str) -> list[str]:
     """Emoji, words with vowel signs, and words without their points."""
     if text.isascii() or not _MISSED.search(text):
         return []
-    text = unicodedata.normalize("NFKC", text)
+    text = normalized("NFKC", text)
     with_signs = [private(_JOINERS.sub("", word)) for word in _SIGNED.findall(text)]
     without_points = [_POINT.sub("", word) for word in _POINTED.findall(text)]
     return [*with_signs, *without_points, *map(private, _EMOJI.findall(text))]

@@ -6,13 +6,13 @@ A spelling: whether a text holds the name, number, date, digest or part of a wor
 
 import re
 import string
-import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
 from kernel.core.lazy_regex import regex
+from kernel.core.text import composed, normalized
 from kernel.search.query import STOP_WORDS
 from kernel.search.word_forms import compound_stems
 
@@ -119,13 +119,13 @@ class Value(NamedTuple):
 
 def folded(text: str) -> str:
     """Return a text as the tokenizer of the index sees it: in small letters without diacritics."""
-    return text.lower() if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+    return text.lower() if text.isascii() else _MARKS.sub("", normalized("NFKD", text)).casefold()
 
 
 @lru_cache(_CACHED_VALUES)
 def value_of(query: str) -> Value | None:
     """Return the value that a query is, or the number after its name; None for other queries."""
-    surface = unicodedata.normalize("NFC", query[: _LONGEST_NAME + 1].strip(_AROUND).lower())
+    surface = composed(query[: _LONGEST_NAME + 1].strip(_AROUND).lower())
     text = folded(surface)
     if not 1 < len(text) <= _LONGEST_NAME:
         return None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kernel.core.lazy_regex import regex
+from kernel.core.text import composed, normalized
 from kernel.search.bm25 import COMMON_TERM_SHARE
 
 SMALL_PARTITION_DOCS = 2000  # up to here every document with a query term is ranked, not only those with a rare term
@@ -217,7 +218,7 @@ def quote(word: str) -> str:
 
 def _normalized(text: str) -> str:
     # NFKC makes one form of half-width and full-width kana; variation selectors only choose a glyph.
-    return _VARIATION_SELECTORS.sub("", unicodedata.normalize("NFKC", text))
+    return _VARIATION_SELECTORS.sub("", normalized("NFKC", text))
 
 
 def _words_with_cjk(text: str) -> list[str]:
@@ -350,10 +351,8 @@ def one_edit_away(word: str) -> set[str]:
     listed.
     """
     # As the tokenizer, which takes the marks off Latin letters only.
-    plain = "".join(
-        letter for letter in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(letter) != "Mn"
-    )
-    word = plain if plain.isascii() else unicodedata.normalize("NFC", word.lower())
+    plain = "".join(letter for letter in normalized("NFD", word.lower()) if unicodedata.category(letter) != "Mn")
+    word = plain if plain.isascii() else composed(word.lower())
     letters = next((alphabet for alphabet in _ALPHABETS if set(word) <= set(alphabet)), "")
     if not letters:
         return set()

@@ -4,7 +4,6 @@ FTS5's porter tokenizer stems English. A script other than Latin tells the langu
 (Ukrainian is stemmed as Russian); the language of Latin letters is that of most of the function words.
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 
 from kernel.core.lazy_regex import regex
-from kernel.core.text import distinct_words
+from kernel.core.text import distinct_words, normalized
 from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS
 from kernel.security.rules.injection import short_text
 
@@ -46,7 +45,7 @@ _ELISION = regex("(?<=\\w)['\u2019-](?=\\w)")  # as in l'eau and a-t-il
 _PERSIAN_LETTERS = frozenset("پچژگکی")
 # Function words tell the language of a text in Latin letters, and no question searches by them: a language a line.
 _STOP_WORDS = {
-    language: frozenset(unicodedata.normalize("NFKC", " ".join(words)).split())
+    language: frozenset(normalized("NFKC", " ".join(words)).split())
     for language, *words in map(
         str.split, Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").splitlines()
     )
@@ -157,7 +156,7 @@ def _words(text: str) -> list[tuple[str, str]]:
             return []
         language = _latin_language(words)
         return [(language, word) for word in words] if language else []
-    text = unicodedata.normalize("NFKC", text).replace("İ", "i").lower()
+    text = normalized("NFKC", text).replace("İ", "i").lower()
     # Distinct words only: a long text has millions of words, and few of them are distinct.
     matches = (match for word in distinct_words(text) for match in _WORD.finditer(word))
     words = dict.fromkeys((match.lastgroup or "", match.group()) for match in matches)

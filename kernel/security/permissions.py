@@ -1,6 +1,5 @@
 """Callers, the grants of their keys with the places that they are held to, and the permission a call needs."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
@@ -12,7 +11,7 @@ import msgspec
 
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.text import RawJson
+from kernel.core.text import RawJson, composed
 
 _CACHED = 64
 _CACHED_PLACES = 65_536
@@ -241,7 +240,7 @@ def parse(names: Iterable[str], forms: Mapping[str, Sequence[str]], option: str)
     """
     places: set[str] = set()
     for name in names:
-        dialect, colon, place = unicodedata.normalize("NFC", name).partition(":")
+        dialect, colon, place = composed(name).partition(":")
         place = place.rstrip("/")
         if dialect not in forms:
             raise Fault("invalid", f"{option}: {name[:_LONGEST]!r} must begin with one of {', '.join(sorted(forms))}.")

@@ -42,6 +42,7 @@ SHAPES = (
         :size
     ],
     lambda size: ("<quipu-memories>" * 4000)[:size],
+    lambda size: "a" + "\u0300\u0316" * ((size - 1) // 2),
 )
 
 
