@@ -145,6 +145,12 @@ def test_search_finds_a_substring_in_any_case(family: Call, query: str, found: l
     assert names(family("search_nodes", query=query)) == found
 
 
+def test_a_long_query_is_compared_to_its_end_within_the_time_of_a_call(call: Call) -> None:
+    call("create_entities", entities=[entity(name, f"{'x' * 800_000} {name}") for name in ("Tea", "Jam")])
+
+    assert names(call("search_nodes", query=f"{'x' * 400_000} jam")) == ["Jam"]
+
+
 def test_search_shows_relations_with_one_end_among_the_found(family: Call) -> None:
     assert shown(family("search_nodes", query="tea"))[1] == [("Ada", "Bob", "knows")]
     assert shown(family("open_nodes", names=["Bob", "Bob"]))[1] == [("Ada", "Bob", "knows"), ("Bob", "Zoe", "knows")]
