@@ -36,6 +36,9 @@ _END_BYTES = 1 << 17  # of a ZIP archive, in which its last records stand, with 
 _MAX_DIRECTORY_BYTES = 16 << 20  # of the list of its members
 _BLOCK = 512  # bytes of a header of a TAR archive; the sizes of its members are multiples of it
 _LONG_KINDS, _MAX_LONG_BYTES = (b"x", b"g", b"L", b"K"), 1 << 16  # headers that tarfile reads whole
+# Records of these, each with its length first. Before Python 3.11.10 and 3.12.6 tarfile takes the square of many digits
+# in a row, and of records that are none (CVE-2024-6232).
+_PAX, _PAX_RECORD, _MANY_DIGITS = (b"x", b"g"), regex(r"(\d{1,5}) [^=\n]{1,255}="), regex(r"\d{100}")
 UNREADABLE = (
     zipfile.BadZipFile,
     ValueError,
@@ -385,7 +388,21 @@ def _check_headers(path: Path) -> None:
             _add(sizes, size)
             if head[156:157] in _LONG_KINDS and size > _MAX_LONG_BYTES:
                 raise damaged(path.name, f"its member {sizes.members} has a name of {size} bytes")
-            file.seek(-(-size // _BLOCK) * _BLOCK, os.SEEK_CUR)
+            blocks = -(-size // _BLOCK) * _BLOCK
+            if head[156:157] not in _PAX:
+                file.seek(blocks, os.SEEK_CUR)
+            elif not _are_records(file.read(blocks)[:size].decode("latin-1")):
+                raise damaged(path.name, f"its member {sizes.members} has a header that is none")
+
+
+def _are_records(header: str) -> bool:
+    at = 0
+    while at < len(header):
+        record = _PAX_RECORD.match(header, at)
+        at += int(record[1]) if record else 0
+        if record is None or at <= record.end() or header[at - 1 : at] != "\n":
+            return False
+    return not _MANY_DIGITS.search(header)
 
 
 def _reason(error: Exception) -> str:

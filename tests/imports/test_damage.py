@@ -168,6 +168,36 @@ def test_lists_and_names_that_are_larger_than_an_archive_are_refused(
         shell.run("import", "cogx", str(tmp_path / "long.cogx.tar.gz"))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [b"1" * 60_000, b"12 a=%s\n", b"3 \n" * 20_000, b"4 a=\n", b"9 a=b\n", b"121 a=" + b"1" * 114 + b"\n"],
+    ids=["digits", "a longer record", "no names", "a shorter record", "a wrong length", "digits in a record"],
+)
+def test_a_header_of_a_tar_archive_that_is_no_list_of_records_is_refused(
+    header: bytes, shell: Shell, tmp_path: Path
+) -> None:
+    extended, member = tarfile.TarInfo("x"), tarfile.TarInfo("a.md")
+    extended.type, extended.size = tarfile.XHDTYPE, len(header)
+    with (tmp_path / "notes.tar").open("wb") as file:
+        file.write(extended.tobuf(tarfile.USTAR_FORMAT) + header + bytes(-len(header) % 512))
+        file.write(member.tobuf(tarfile.USTAR_FORMAT) + bytes(1024))
+
+    with pytest.raises(Fault, match=r"its member 1 has a header that is none"):
+        shell.run("import", "obsidian", str(tmp_path / "notes.tar"))
+
+
+def test_records_in_the_headers_of_a_tar_archive_are_read(shell: Shell, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "notes.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo(f"{'ü' * 100}.md")
+        info.mtime, info.size = 1_700_000_000.25, 5
+        info.pax_headers = {"comment": "x=y\n5 z", "SCHILY.xattr.user.kind": "1=\0"}
+        tar.addfile(info, io.BytesIO(b"Good."))
+
+    shell.run("import", "obsidian", str(tmp_path / "notes.tar"))
+
+    assert "Good." in shell.export().read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ["../out.json", "/tmp/out.json", "a\\..\\b.json", "C:/x.json"])
 def test_an_archive_whose_members_lead_out_of_it_is_refused(name: str, shell: Shell, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "out.zip", "w") as archive:
