@@ -83,7 +83,9 @@ def parse_time(name: str, value: str | None) -> str | None:
         return None
     time = utc_time(value)
     if time is None:
-        raise Fault("invalid", f"Invalid arguments: {name} is a time or date in ISO 8601")
+        raise Fault(
+            "invalid", f"Invalid arguments: {name} is no time or date, such as 2026-01-31 or 2026-01-31T08:00:00Z"
+        )
     return time
 
 

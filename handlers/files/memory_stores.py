@@ -118,7 +118,9 @@ def _time(name: str, text: str | None) -> str | None:
         return None
     time = utc_time(text)
     if time is None:
-        raise Fault("invalid", f"created_at[{name}]: {text[:64]!r} is not an ISO 8601 time")
+        raise Fault(
+            "invalid", f"created_at[{name}]: {text[:64]!r} is not an ISO 8601 time, such as 2026-01-31T08:00:00Z"
+        )
     return time
 
 

@@ -432,7 +432,10 @@ def test_an_update_of_nothing_is_refused_in_the_contracts_words(call_ok: CallOk,
 def test_invalid_time_is_refused_by_name(refused: CallOk, name: str, given: str) -> None:
     code, message = refused("get_memories", db="core", **{name: given})
 
-    assert (code, message) == ("invalid", f"Error: Invalid arguments: {name} is a time or date in ISO 8601")
+    assert (code, message) == (
+        "invalid",
+        f"Error: Invalid arguments: {name} is no time or date, such as 2026-01-31 or 2026-01-31T08:00:00Z",
+    )
 
 
 def test_any_text_round_trips(call_ok: CallOk) -> None:

@@ -512,5 +512,5 @@ def test_as_of_returns_no_content_while_a_memory_is_archived(
 def test_invalid_as_of_is_refused(refused: Callable[..., Any]) -> None:
     assert refused("get_memory_history", memory_id="mem_1", as_of="then") == (
         "invalid",
-        "Error: Invalid arguments: as_of is a time or date in ISO 8601",
+        "Error: Invalid arguments: as_of is no time or date, such as 2026-01-31 or 2026-01-31T08:00:00Z",
     )

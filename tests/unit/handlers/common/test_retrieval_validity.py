@@ -131,7 +131,10 @@ def test_an_end_that_is_no_time_is_refused_and_saves_nothing(ask: Ask, call: Cal
         ("smart_save_memory", {"content": ENDED, "category": "fact"}),
     ):
         reply = call(name, db="core", valid_until="soon", **arguments)
-        assert reply.body.decode() == "Error: Invalid arguments: valid_until is a time or date in ISO 8601", reply.body
+        assert (
+            reply.body.decode()
+            == "Error: Invalid arguments: valid_until is no time or date, such as 2026-01-31 or 2026-01-31T08:00:00Z"
+        ), reply.body
     assert texts(ask("recall")) == []
 
 

@@ -103,7 +103,9 @@ def test_list_has_the_newest_first_within_bounds_of_time(rest: RestClient, clock
     assert listed(include_archived="true") == made[::-1]
     assert listed(**{"created_at[gte]": times[0], "created_at[lte]": times[1]}) == made[2:0:-1]
     assert listed(**{"created_at[gte]": "2026-01-02T05:04:05.678+00:00"}) == [made[2]]
-    assert rest("GET", "", **{"created_at[lte]": "noon"}) == invalid("created_at[lte]: 'noon' is not an ISO 8601 time")
+    assert rest("GET", "", **{"created_at[lte]": "noon"}) == invalid(
+        "created_at[lte]: 'noon' is not an ISO 8601 time, such as 2026-01-31T08:00:00Z"
+    )
 
 
 @pytest.mark.parametrize(
