@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
@@ -31,7 +31,7 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
 _MARKS_IN_A_ROW = 30  # more are in no writing: the Stream-Safe Text Format of Unicode (UAX 15)
-_MANY_MARKS = regex(rf"[^\w\x00-\xff]{{{_MARKS_IN_A_ROW + 1}}}")  # or other signs: marks are no word characters
+_MANY_SIGNS = regex(rf"[^\w\x00-\xff]{{{_MARKS_IN_A_ROW + 1}}}")  # marks are no word characters
 _KANA_MARKS = "\uff9e\uff9f"  # of half width; they are word characters
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
 # Escaped backslashes, and the escapes of half a pair or of a whole pair; the run of backslashes is looked at once.
@@ -190,9 +190,17 @@ def _distinct(words: Sequence[str]) -> Iterator[str]:
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Return `unicodedata.normalize` in linear time: it sorts marks in a row in the square of their number."""
-    if text.isascii() or not (_MANY_MARKS.search(text) or any(mark in text for mark in _KANA_MARKS)):
+    may_have_many = not text.isascii() and (_MANY_SIGNS.search(text) or any(mark in text for mark in _KANA_MARKS))
+    if not may_have_many or not _many_marks().search(text):
         return unicodedata.normalize(form, text)
     return "".join(unicodedata.normalize(form, part) for part in _parts_with_few_marks(text))
+
+
+@cache
+def _many_marks() -> re.Pattern[str]:
+    marks = (letter for letter in map(chr, range(0x300, 0x10000)) if unicodedata.category(letter)[0] == "M")
+    # Beyond these a mark or another sign: the class is a table of bits then.
+    return re.compile(f"[{''.join(marks)}{_KANA_MARKS}\U00010000-\U0010ffff]{{{_MARKS_IN_A_ROW + 1}}}")
 
 
 def _parts_with_few_marks(text: str) -> Iterator[str]:
