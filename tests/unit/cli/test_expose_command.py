@@ -25,7 +25,8 @@ def expose(data: Path, *words: str) -> int:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("QUIPU_PORT", "1")  # on which no other server of the machine is
     api_keys.create(tmp_path, api_keys.Key("", "admin", "2026-01-01T00:00:00.000Z"))
     return tmp_path
 
