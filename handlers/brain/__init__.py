@@ -52,11 +52,12 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
 
 def sources_of(tx: Tx, keys: Keys) -> Iterator[IndexSource]:
     """Yield the index content of some rows; the id of an imported row does not tell its kind."""
-    for space in dict.fromkeys(space for space, _ in keys):
-        ids = [id_ for other, id_ in keys if other == space]
+    for space, id_ in keys:
+        key = {"db": space.partition(":")[2], "id": id_}
         for kind in KINDS.values():
-            rows = tx.all(kind.some, kind.row, db=space.partition(":")[2], ids=ids)
-            yield from (kind.source(space, row) for row in rows if is_indexed(row))
+            row = tx.one(kind.get, kind.row, **key)
+            if row is not None and is_indexed(row):
+                yield kind.source(space, row)
 
 
 def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:

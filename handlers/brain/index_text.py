@@ -89,43 +89,16 @@ class Kind(NamedTuple):
     source: Callable[[str, Any], IndexSource]
     each: str
     get: str
-    some: str
     not_embedded: str
 
 
 Indexed = Literal["memory", "entity", "note", "resource"]
 KINDS: Mapping[Indexed, Kind] = {
-    "memory": Kind(
-        Memory,
-        memory_source,
-        "brain.memories_for_index",
-        "brain.repository.get",
-        "brain.repository.get_many",
-        "brain.vectors.memories",
-    ),
-    "entity": Kind(
-        Entity,
-        entity_source,
-        "brain.entities_for_index",
-        "brain.entities.get",
-        "brain.search.entities_by_ids",
-        "brain.vectors.entities",
-    ),
-    "note": Kind(
-        Note,
-        note_source,
-        "brain.notes_for_index",
-        "brain.notes.get",
-        "brain.hybrid_search.notes",
-        "brain.vectors.notes",
-    ),
+    "memory": Kind(Memory, memory_source, "brain.memories_for_index", "brain.repository.get", "brain.vectors.memories"),
+    "entity": Kind(Entity, entity_source, "brain.entities_for_index", "brain.entities.get", "brain.vectors.entities"),
+    "note": Kind(Note, note_source, "brain.notes_for_index", "brain.notes.get", "brain.vectors.notes"),
     "resource": Kind(
-        Resource,
-        resource_source,
-        "brain.resources_for_index",
-        "brain.resources.get",
-        "brain.resources.get_many",
-        "brain.vectors.resources",
+        Resource, resource_source, "brain.resources_for_index", "brain.resources.get", "brain.vectors.resources"
     ),
 }
 KIND_OF: Mapping[type[Any], Kind] = {kind.row: kind for kind in KINDS.values()}

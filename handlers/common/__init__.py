@@ -20,7 +20,6 @@ from handlers.common.retrieval import (
     missing_ids,
     prepare,
     query_fingerprint,
-    with_signs_of_parts,
 )
 from handlers.common.schemas import Recall, Recalled
 from handlers.common.scoring import ScoredDocument
@@ -63,8 +62,6 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     now = filters.at or tx.now
     if request.expired:
         items = [*marked_expired(tx, items[: request.limit], now), *items[request.limit :]]
-    if not request.as_of:
-        items = [*with_signs_of_parts(tx, items[: request.limit]), *items[request.limit :]]
     results = RankedResults(items, _signals(candidates), sought, start, count, ranking.below, ranking.expired, now)
     return page(results, request)
 

@@ -167,7 +167,7 @@ def _recalled_memory(item: ScoredDocument, text: str, request: Recall, is_detail
             len(whole) <= 4 * _LINE_WIDTH and whole.rstrip().endswith(text[-1:]) and text == " ".join(whole.split())
         )
     )
-    memory = RecalledMemory(f"{document.space}/{document.key}", score, text, is_whole and not item.says_more)
+    memory = RecalledMemory(f"{document.space}/{document.key}", score, text, is_whole)
     if item.scored is not None:
         strength = min(item.scored.strength, _MOST_STALE) if item.document.stale else item.scored.strength
         memory.strength = round(strength, _LINE_DIGITS)

@@ -12,7 +12,7 @@ from handlers.common import as_of
 from handlers.common.filters import MAX_DOCS, Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
-from kernel.calls.dialect import concepts_of
+from kernel.calls.dialect import beside_of
 from kernel.core.errors import Fault
 from kernel.core.text import json_text, one_line, words_of_json
 from kernel.memories.as_of import expired_of
@@ -184,20 +184,10 @@ def find_by_ids(tx: Tx, request: Recall) -> tuple[list[ScoredDocument], int | Un
 def _with_parts(tx: Tx, items: Sequence[ScoredDocument], request: Recall) -> list[ScoredDocument]:
     """Return the memories with the parts that their texts do not hold, but for parts written to steer agents."""
     texts = {(item.document.space, item.document.key): item.document.text for item in items}
-    parts = {place: concept.beside(texts[place]) for place, concept in concepts_of(tx, texts).items()}
+    parts = beside_of(tx, texts)
     if index.is_quarantining(tx) and not request.quarantined:
         parts = {place: beside for place, beside in parts.items() if not _steers(beside)}
     return [replace(item, beside=parts.get((item.document.space, item.document.key), {})) for item in items]
-
-
-def with_signs_of_parts(tx: Tx, items: Sequence[ScoredDocument]) -> list[ScoredDocument]:
-    """Return hits with the sign that ids read more of them than their texts."""
-    texts = {(item.document.space, item.document.key): item.document.text for item in items}
-    says_more = {place: concept.says_more(texts[place]) for place, concept in concepts_of(tx, texts).items()}
-    return [
-        replace(item, says_more=True) if says_more.get((item.document.space, item.document.key)) else item
-        for item in items
-    ]
 
 
 def _steers(beside: Mapping[str, object]) -> bool:

@@ -124,9 +124,9 @@ class Provenance(Struct):
 
 class RecalledMemory(Struct, omit_defaults=True):
     """One memory: its id (space/key) for a later recall, its score in [0, 1] beside the other hits, its line or text;
-    `complete` is false if ids read more of it, also beside the text, and else left out. With a query, `strength` is how
-    likely it answers. Scope, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain;
-    signals come with explain.
+    `complete` is false if that is not all of it, and else left out. With a query, `strength` is how likely it
+    answers. Scope, provenance and `verdict`, the strength in a word, come with detail=text, ids or explain; signals
+    come with explain.
 
     `flag` is there if it looks written to steer agents: as what. `older_version_of` is the id of a newer hit that seems
     to replace it, and `expired` says that its validity has ended. `stale` names files of it that have changed since, as

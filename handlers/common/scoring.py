@@ -19,8 +19,8 @@ _SCORE, _DOC = attrgetter("score"), attrgetter("document.doc")
 class ScoredDocument(RankedDocument, frozen=True):
     """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better-scored near-duplicates, `expired` says that its validity has ended, `beside` are its
-    parts that the text does not hold, and `says_more` tells that there are some.
+    `alike` counts the better-scored near-duplicates, `expired` says that its validity has ended, and `beside` are its
+    parts that the text does not hold.
     """
 
     parts: Parts = Parts()
@@ -29,7 +29,6 @@ class ScoredDocument(RankedDocument, frozen=True):
     factor: float = 1.0
     expired: bool = False
     beside: Mapping[str, Any] = MappingProxyType({})
-    says_more: bool = False
 
 
 class OrderRules(NamedTuple):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from handlers.console.reading import SHOWN_CHARS, Place, Site, allowed_dialects, place_of, read
 from handlers.console.records import Call, DiffLine, Event, calls_of, compare, events, with_texts
 from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
-from kernel.calls.dialect import Concept, concepts_of
+from kernel.calls.dialect import beside_of
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
 from kernel.core.text import did_you_mean, json_text
@@ -175,7 +175,7 @@ def _linked(tx: Tx, visit: Visit, link: Neighbour) -> Linked:
 
 def parts_beside(tx: Tx, place: Place, text: str) -> dict[str, Any]:
     """Return the parts of a memory that neither its id nor this text of it holds."""
-    parts = concepts_of(tx, [place]).get(place, Concept()).beside(text)
+    parts = beside_of(tx, {place: text}).get(place, {})
     return {name: part for name, part in parts.items() if part != place.key}
 
 

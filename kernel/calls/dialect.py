@@ -1,6 +1,6 @@
 """A dialect: its tools, the formats of its replies, and the questions of the kernel about its memories and files."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -61,18 +61,6 @@ class Concept(NamedTuple):
         lists = {"tags": [*self.tags], "key_points": [*self.points]}
         return {**filled({"title": title, **missing, **lists}), **self.columns()}
 
-    def says_more(self, text: str) -> bool:
-        """Return whether parts that a text of the memory does not hold say more than how it is filed: a number or a
-        word of a column, and `from` in its metadata, which names its source.
-        """
-        return any(
-            name not in self.fields
-            or isinstance(part, list)
-            or (isinstance(part, dict) and bool(part.keys() - {"from"}))
-            or (isinstance(part, str) and " " in part)
-            for name, part in self.beside(text).items()
-        )
-
 
 def filled(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
@@ -94,15 +82,15 @@ class IndexSource(NamedTuple):
     concept: Concept = Concept()
 
 
-def concepts_of(tx: Tx, places: Collection[tuple[str, str]]) -> dict[tuple[str, str], Concept]:
-    """Return memories as pages, by (space, key)."""
-    concepts: dict[tuple[str, str], Concept] = {}
+def beside_of(tx: Tx, texts: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return by (space, key) the parts of memories that these texts of them do not hold."""
+    beside: dict[tuple[str, str], dict[str, Any]] = {}
     for name, sources_of in tx.context.sources_of.items():
-        keys = [place for place in places if place[0].partition(":")[0] == name]
+        keys = [place for place in texts if place[0].partition(":")[0] == name]
         for source in sources_of(tx, keys) if keys else ():
-            if (place := (source.space, source.key)) in places:
-                concepts[place] = source.concept
-    return concepts
+            if (place := (source.space, source.key)) in texts:
+                beside[place] = source.concept.beside(texts[place])
+    return beside
 
 
 class Restored(NamedTuple):

@@ -6,11 +6,6 @@ WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id;
 
--- name: get_many
-SELECT {resource}
-FROM brain_resource
-WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
-
 -- name: get
 SELECT {resource}
 FROM brain_resource
