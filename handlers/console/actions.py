@@ -81,7 +81,8 @@ async def edit(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fields) ->
     if "text" not in fields:
         raise Fault("invalid", f"text: is missing, the new {call.text}")
     text = with_line_ends_of(curation.text, fields["text"])
-    until = fields.get("until", curation.until).strip()
+    typed = fields.get("until", curation.until)
+    until = typed if typed == curation.until else visit.end(typed)
     changed = edited(call, curation, text, until)
     if changed is not None:
         await call_tool(dispatch, visit, place, fields.get("version", ""), changed)

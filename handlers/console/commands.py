@@ -81,6 +81,10 @@ class Add(Struct, forbid_unknown_fields=True):
     until: str = ""
 
 
+class _Skipped(Struct):
+    reason: str = ""
+
+
 class Edit(Struct, forbid_unknown_fields=True):
     """Another text for a memory, or another end of its validity (empty: none); it must still be of this version."""
 
@@ -227,21 +231,24 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     """Adds a memory with the tool of a dialect."""
     dialect = _adding(dispatch, visit, request.dialect)
     assert dialect.memories.compose is not None
-    call = dialect.memories.compose(request.text, request.name.strip() or _name_of(request.text))
+    name = request.name.strip() or _name_of(request.text)
+    call = dialect.memories.compose(request.text, name)
     if request.until:
         call = actions.with_until(call, request.until)
     targets: list[Target] = []
     try:
         reply = await actions.call_for_person(dispatch, visit, call, after=lambda tx: targets.extend(tx.touched[1]))
     except Fault as fault:
-        place = await place_of_name(dispatch, visit, dialect.name, request.name.strip())
+        place = await place_of_name(dispatch, visit, dialect.name, name)
         if place is None or fault.code != "conflict":
             raise
         raise Fault("conflict", f"There is {place.id} already: `quipu edit {place.id}` changes it.") from None
     if not targets and visit.caller.idempotency_key is not None:
         targets = await read(dispatch, visit, lambda tx: first_targets(tx, visit.caller))
     if not targets:
-        raise Fault("conflict", f"Nothing was added: {reply.body[:_PAGE].decode('utf-8', 'replace')}")
+        place = await place_of_name(dispatch, visit, dialect.name, name)
+        there = f"{place.id if place else 'a memory with this name and text'} is there already"
+        raise Fault("conflict", f"Nothing was added: {_reason_in(reply.body) or there}.")
     return await _changed(dispatch, visit, Place(*targets[0][:2]), "added")
 
 
@@ -392,6 +399,14 @@ def _adding(dispatch: Dispatch, visit: Visit, name: str) -> Dialect:
     if not visit.caller.grant.allows_dialect(dialect.name):
         raise Forbidden(dialect.name, None)
     return dialect
+
+
+def _reason_in(body: bytes) -> str:
+    """Return why a tool that has answered has added nothing, if its answer says so."""
+    try:
+        return msgspec.json.decode(body, type=_Skipped).reason
+    except msgspec.DecodeError:
+        return ""
 
 
 def _name_of(text: str) -> str:

@@ -174,7 +174,6 @@ class Console:
         if name == "login":
             return self._login_page(request)
         visit, session = self._visitors.visit(request)
-        visit = visit._replace(zone=zone_of(request.headers))
         page = PAGES.get(name)
         if page is None and name != _CSV:
             raise Fault("not_found", "There is no such page.")

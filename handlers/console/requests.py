@@ -15,7 +15,7 @@ from kernel.core.errors import Fault
 from kernel.core.ids import utc_now
 from kernel.core.lazy_regex import regex
 from kernel.core.limits import Headers
-from kernel.core.times import WORDINGS, past_time
+from kernel.core.times import COMING_WORDINGS, WORDINGS, coming_time, past_time
 from kernel.security.permissions import Caller
 
 FORM_BYTES = 65536
@@ -75,10 +75,20 @@ class Visit(NamedTuple):
     def moment(self, name: str) -> str:
         """Return a parameter that is a time in the words of a person; raises Fault("invalid")."""
         text = self.query.get(name, "").strip()
-        at = past_time(text, datetime.fromisoformat(utc_now()).astimezone(self.zone))
+        at = past_time(text, self._now())
         if text and at is None:
             raise Fault("invalid", f"{name.capitalize()} must be {WORDINGS}.")
         return at or ""
+
+    def end(self, text: str) -> str:
+        """Return the end of a validity that a person has typed, as it is stored; raises Fault("invalid")."""
+        at = coming_time(text, self._now())
+        if text.strip() and at is None:
+            raise Fault("invalid", f"True until must be {COMING_WORDINGS}.")
+        return at or ""
+
+    def _now(self) -> datetime:
+        return datetime.fromisoformat(utc_now()).astimezone(self.zone)
 
 
 class Upload(NamedTuple):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from handlers.console.requests import CONSOLE, Answer, Request, Visit, is_secure
+from handlers.console.requests import CONSOLE, Answer, Request, Visit, is_secure, zone_of
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.security.auth import Auth, Headers, Unauthenticated
@@ -123,13 +123,13 @@ class Visitors:
 
     def visit(self, request: Request) -> tuple[Visit, Session | None]:
         """Return the caller by the cookie, or by the Authorization header; raises Unauthenticated."""
-        headers, auth = request.headers, self._auth
+        headers, auth, zone = request.headers, self._auth, zone_of(request.headers)
         session = self._session(headers)
         if session is not None and b"authorization" not in headers and auth.needed():
             caller = auth.caller_of_key(session.key)
             if caller is not None:
-                return Visit(with_client_name(caller, CONSOLE), request.query, by_cookie=True), session
-        return Visit(with_client_name(auth.caller(headers), CONSOLE), request.query), None
+                return Visit(with_client_name(caller, CONSOLE), request.query, by_cookie=True, zone=zone), session
+        return Visit(with_client_name(auth.caller(headers), CONSOLE), request.query, zone=zone), None
 
     def renewed(self, answer: Answer, session: Session | None) -> Answer:
         """Return the answer, with a new cookie if that of the session grows old."""

@@ -197,7 +197,7 @@ async def add_memory(_site: Site, dispatch: Dispatch, visit: Visit, fields: Fiel
     text, name = fields.get("text", ""), fields.get("name", "")
     if not text.strip():
         raise Fault("invalid", "text: is empty; nothing was written.")
-    changed = await add(dispatch, visit, Add(text, fields.get("dialect", ""), name, fields.get("until", "").strip()))
+    changed = await add(dispatch, visit, Add(text, fields.get("dialect", ""), name, visit.end(fields.get("until", ""))))
     return Done.at_memory(changed.id, "added")
 
 

@@ -8,6 +8,7 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def main() -> int:
+    _open_missing_streams()
     if sys.argv[1:2] == ["hook"]:
         from kernel.cli import hook_client
 
@@ -22,6 +23,13 @@ def main() -> int:
     from kernel.cli.main import main as whole
 
     return whole()
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for each stream that the caller has closed, so that no file of the store gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # until the end
 
 
 def _recall(words: list[str]) -> int | None:

@@ -18,7 +18,6 @@ from kernel.core.config import Config
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.text import count_of_memories
-from kernel.core.times import utc_time
 
 if TYPE_CHECKING:
     from handlers.console.printing import Style
@@ -128,7 +127,7 @@ def _request(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _end(until: str | None) -> str | None:
-    return until if until is None or utc_time(until) else output.coming_moment("--until", until)
+    return until if until is None else output.coming_moment("--until", until)
 
 
 def _filters(arguments: argparse.Namespace) -> dict[str, Any]:

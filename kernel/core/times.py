@@ -103,6 +103,8 @@ def _time_meant(text: str, now: datetime, *, is_coming: bool) -> str | None:
     words = words.removeprefix("in ").removesuffix(" from now") if is_coming else words.removesuffix(" ago")
     try:
         moment = datetime.fromisoformat(text.strip())
+        if is_coming and not _HAS_TIME.search(text.strip()):
+            moment = datetime.combine(moment, _END_OF_DAY)
     except ValueError:
         moment = None if len(text) > _MOST_CHARS else _worded(words, now, is_coming=is_coming)
     try:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import unescape
 from io import StringIO
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -702,6 +702,18 @@ def test_the_end_of_a_memory_is_set_and_taken_away(server: House) -> None:
         assert change(server, "edit", id_, text="The stork permit is 12", until=typed).status == 303
         assert state(server, id_)["until"] == until
     assert state(server, added(server, "endless", "no end"))["until"] is None
+
+
+def test_the_end_of_a_memory_is_typed_as_any_time_in_the_zone_of_the_browser(server: House) -> None:
+    ends = list[str]()
+    for typed in ("31 Dec 2998", "2998-12-31", "2998-12-31T08:00", "2998-12-31T08:00Z"):
+        fields = {"text": f"The stork permit is {typed}", "dialect": "brain", "name": "", "until": typed}
+        where = send(server, "add", fields, zone="Asia/Tokyo").headers["location"]
+        ends.append(state(server, parse_qs(urlsplit(where).query)["id"][0])["until"])
+    of_day, of_hour = "2998-12-31T14:59:59.999Z", "2998-12-30T23:00:00.000Z"
+    assert ends == [of_day, of_day, of_hour, "2998-12-31T08:00:00.000Z"]
+    answer = send(server, "add", {"text": "The permit", "dialect": "brain", "name": "", "until": "soon"})
+    assert (answer.status, b"True until must be a time such as 2026-01-31" in answer.body) == (400, True)
 
 
 def test_a_memory_is_shown_with_all_its_parts(server: House) -> None:

@@ -25,8 +25,9 @@ def model(server: House, path: str, **query: object) -> Any:
     return json.loads(answer.body)
 
 
-def send(server: House, action: str, fields: Mapping[str, object]) -> Answer:
+def send(server: House, action: str, fields: Mapping[str, object], zone: str = "UTC") -> Answer:
     headers = {"origin": f"http://127.0.0.1:{server.port}", "sec-fetch-site": "same-origin", "content-type": TYPED}
+    headers["cookie"] = f"quipu_zone={zone}"
     return server.ask("POST", f"/ui/do/{action}", body=urlencode(fields).encode(), headers=headers)
 
 

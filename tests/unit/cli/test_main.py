@@ -186,6 +186,26 @@ def test_closed_pipe_ends_a_command_quietly(arguments: list[str], tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status", "complaint"),
+    [
+        (">&-", "doctor", 0, ""),
+        (">&- 2>&-", "add kept", 0, ""),
+        ("<&-", "add", 1, "quipu: text: is empty; nothing was written.\n"),
+        ("<&-", "restore nothing", 1, "quipu: There is no file and no folder nothing.\n"),
+        ("<&- >&- 2>&-", "show nothing", 1, ""),
+    ],
+)
+def test_streams_that_the_caller_closed_are_taken_as_empty(
+    closed: str, arguments: str, status: int, complaint: str, tmp_path: Path
+) -> None:
+    line = f"{shlex.join(QUIPU)} {arguments} {closed}"
+    with_port = environment(QUIPU_DATA=str(tmp_path), PORT=str(free_port()))
+    done = subprocess.run(line, shell=True, cwd=ROOT, env=with_port, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", complaint)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_full_disk_behind_the_output_is_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -149,6 +149,20 @@ def test_a_name_that_is_taken_is_answered_with_the_command_that_edits_it(quipu: 
     assert json.loads(quipu("show", "car", "--json")[1])["text"] == "red"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text", "reason"),
+    [
+        ("graph", "red", "graph/my car is there already"),
+        ("notes", "red", "a memory with this name and text is there already"),
+        ("sessions", "password: zX9-pelican-42", "sensitive: content"),
+    ],
+)
+def test_an_addition_that_adds_nothing_says_why(quipu: Quipu, dialect: str, text: str, reason: str) -> None:
+    for _ in range(2):
+        answer = quipu("add", text, "--dialect", dialect, "--name", "my car")
+    assert answer == (1, "", f"quipu: Nothing was added: {reason}.\n")
+
+
 @pytest.mark.slow
 def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, call: Call) -> None:
     for path in ("infra/deploy", "infra/deploys", "infra/backup", "x"):

@@ -134,6 +134,8 @@ def test_a_past_time_is_understood_in_usual_wordings(wording: str, stored: str |
         ("3 dec", "2026-12-04T04:59:59.999Z"),
         ("November 20, 2025", "2025-11-21T04:59:59.999Z"),
         ("2027-01-31T08:00", "2027-01-31T13:00:00.000Z"),
+        ("2027-01-31T08:00Z", "2027-01-31T08:00:00.000Z"),
+        ("2027-01-31", "2027-02-01T04:59:59.999Z"),
         *((wrong, None) for wrong in ("", "garbage", "last week", "999999y", "31 june", "2026-13-01", "a" * 10_000)),
     ],
 )
