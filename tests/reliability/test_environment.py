@@ -103,18 +103,20 @@ def test_json_that_exceeds_the_memory_is_an_error_and_not_the_end_of_the_process
 
 # After a call, so many requests for memory are granted, and so many refused, to whatever thread they are of.
 FAILING_REQUESTS = """
+import threading
 import time
 import _testcapi
 from kernel.store.context import CallContext
 from kernel.store.queue import CallQueue, Job, ThreadPool, discard
 
 def answered(granted, refused):
-    refusing, done = [True], []
+    granting, done = threading.Lock(), []  # until the first call; its release asks for no memory
+    granting.acquire()
 
     def run(jobs):
-        if refusing:
-            del refusing[:]
+        if granting.locked():
             _testcapi.set_nomemory(granted, granted + refused)
+            granting.release()
         else:
             done.extend(jobs)
 
@@ -123,7 +125,9 @@ def answered(granted, refused):
     pool.begin_all()
     callers = [CallContext("things", "add", name) for name in "ab"]
     queue.put(Job(int, callers[0], discard))
+    granting.acquire(timeout=10)
     time.sleep(0.005)
+    granting.release()
     _testcapi.remove_mem_hooks()
     for number in range(4):
         queue.put(Job(int, callers[number % 2], discard))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import handlers
 import kernel
 from handlers.console import rendering
+from kernel.core import text
 from kernel.core.config import MODEL
 from kernel.core.lazy_regex import LazyPattern
 from kernel.embed.tokenizer import load_encoder
@@ -62,6 +63,7 @@ MADE: Mapping[tuple[str, str], Callable[[], Iterator[Pattern]]] = {
         named_values._written,
         ("2.3.2", "5550142", "015550142", "4711", "nodefetch", "4f5e6d7c8b9a0f1e2d3c4b5a69788796a5b4c3d2"),
     ),
+    ("kernel.core.text", "_many_marks"): lambda: iter([text._many_marks()]),
     ("kernel.search.query", "respelled"): lambda: iter([re.compile(r"\blamp\b", re.IGNORECASE)]),
     ("kernel.embed.tokenizer", "_added_pattern"): _of_the_model,
     ("kernel.engines.sqlite.full_text", "_define"): lambda: iter([re.compile(r'"?doc_fts"?')]),
