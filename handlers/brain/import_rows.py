@@ -14,7 +14,7 @@ from handlers.brain.base import json_text
 from handlers.brain.index_text import is_indexed
 from handlers.brain.querylog import redact
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
-from kernel.core.times import utc_time
+from kernel.core.times import end_of_day, utc_time
 from kernel.engines.foreign_file import text_of
 
 Row = Mapping[str, Any]
@@ -73,7 +73,8 @@ def _column(kind: type, row: Row, name: str) -> Any:
     if shape is float:
         return fraction(row, name)
     if name in _TIMES:
-        return time(row, name)
+        moment, text = time(row, name), text_of(row, name) or ""
+        return end_of_day(text, moment) if moment and name == "valid_until" else moment
     return required_text(row, name, _DEFAULTS.get((kind, name), "")) if shape is str else text_of(row, name)
 
 

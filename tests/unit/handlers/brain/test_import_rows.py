@@ -72,6 +72,19 @@ def test_times_are_converted_to_our_format(value: Any, expected: str | None) -> 
     assert import_rows.time({"created_at": value}, "created_at") == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2027-01-31", ("2027-01-31T00:00:00.000Z", "2027-01-31T23:59:59.999Z")),
+        ("2027-01-31T08:00:00Z", ("2027-01-31T08:00:00.000Z", "2027-01-31T08:00:00.000Z")),
+        ("1/31/2027", (None, None)),
+    ],
+)
+def test_a_fact_holds_to_the_end_of_its_last_day(value: str, expected: tuple[str | None, str | None]) -> None:
+    memory = import_rows.converted(Memory, {"valid_from": value, "valid_until": value}, "core", NOW, (0, None))
+    assert (memory.valid_from, memory.valid_until) == expected
+
+
 def test_query_text_is_cut_before_redaction() -> None:
     kept = import_rows.query({"query_text": "password: " + "a1" * 10_000}, "core", NOW)
 
