@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from handlers.importers import rules
@@ -17,9 +18,11 @@ from kernel.memories.import_records import Source
 
 _INDEX = "MEMORY.md"
 _MEMORY_FOLDER, _PROJECTS = "memory", "projects"
-_SUMMARIES = "rollout_summaries"
+_OF_PROJECTS = f"{_PROJECTS}/*/*.jsonl"
+_SUMMARIES, _MEMORIES_OF_CODEX = "rollout_summaries", "memories"
 _NUMBER = "[0-9][0-9]*/"
-_OF_DAYS = tuple(_NUMBER * level for level in range(4))  # the folders of years, months and days
+# The folders of years, months and days, by themselves and below the folder of a user.
+_OF_DAYS = tuple(f"{folder}{_NUMBER * level}" for folder in ("", "*sessions/") for level in range(4))
 _USER_PRIORITY = 50
 _DERIVED = "derived from other files"
 _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items with a link
@@ -27,12 +30,14 @@ _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items w
 
 def is_claude_code(path: Path) -> bool:
     """Return whether a path is the auto memory of a project, the folder of a user, a session, or a folder of them."""
-    return is_session(path) if path.is_file() else _has_memories(path) or _has_sessions(path)
+    if path.is_file():
+        return is_session(path)
+    return _has_memories(path) or _has_sessions(path) or any(map(is_session, path.glob(_OF_PROJECTS)))
 
 
 def _has_sessions(path: Path) -> bool:
-    """Return whether a folder is that of the sessions of a project, or of all projects."""
-    sessions = path.glob("*/*.jsonl" if path.name == _PROJECTS else "*.jsonl")
+    """Return whether a folder has the sessions of a project, of several or of a user, and neither rules nor notes."""
+    sessions = chain.from_iterable(map(path.glob, ("*.jsonl", "*/*.jsonl", _OF_PROJECTS)))
     return any(map(is_session, sessions)) and not any(path.glob("*.md"))
 
 
@@ -70,7 +75,7 @@ def open_codex(source: Source, _stack: ExitStack) -> Read:
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
     if _has_rollouts(source.path):
-        return partial(_sessions, source.path, rollout_items)
+        return partial(_rollouts, source.path)
     return partial(_codex_items, source.path)
 
 
@@ -87,6 +92,12 @@ def _sessions(folder: Path, items: Callable[[Path], Iterator[Item]]) -> Iterator
                     yield item
         except OSError as error:
             yield left_out(damaged(name, f"cannot be read: {error.strerror}"))
+
+
+def _rollouts(folder: Path) -> Iterator[Item]:
+    yield from _sessions(folder, rollout_items)
+    for name in names_below(folder / _MEMORIES_OF_CODEX, ".md"):
+        yield LeftOut("a memory, which is imported with its folder", f"{_MEMORIES_OF_CODEX}/{name}")
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:

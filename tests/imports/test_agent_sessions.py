@@ -299,3 +299,26 @@ def test_a_damaged_line_is_named_by_its_file_in_a_folder_of_sessions(shell: Shel
     done = shell.bring(tmp_path / "web")
     assert done["remarks"] == ["left out: 1 b.jsonl, line 3: is no JSON object"]
     assert done["counts"] == {"memories": 1, "already there": 0, "repeated": 1, "left out": 1}
+
+
+@pytest.mark.parametrize("place", [".claude/projects/-web", "backup/-web", "-web"])
+def test_sessions_are_taken_from_the_folder_of_a_user_and_from_copies(shell: Shell, tmp_path: Path, place: str) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / "a.jsonl").write_text("\n".join([*map(json.dumps, BEGUN), ""]), encoding="utf-8")
+    shell.bring(tmp_path / place.partition("/")[0])
+    assert contents(shell) == ["Question: Which tea?\n\nAnswer: Sencha."]
+
+
+@pytest.mark.parametrize("place", ["sessions/2026/05/01", "archived_sessions"])
+def test_sessions_of_codex_are_taken_from_the_folder_of_a_user(shell: Shell, tmp_path: Path, place: str) -> None:
+    home = tmp_path / ".codex"
+    for folder in (place, "memories"):
+        (home / folder).mkdir(parents=True)
+    session_of_codex(["Tea?"], home / place)
+    (home / "memories" / "MEMORY.md").write_text("# Tea", encoding="utf-8")
+    done = shell.bring(home)
+    assert contents(shell) == ["Question: Tea?\n\nAnswer: Tea? Yes."]
+    assert done["remarks"] == [
+        "left out: 1 a record of the program",
+        "left out: 1 memories/MEMORY.md: a memory, which is imported with its folder",
+    ]
