@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -235,16 +235,19 @@ def past_sources(_tx: Tx, texts: Sequence[PastText]) -> list[PastSource | None]:
 
 
 def brief(tx: Tx, project: Project) -> list[Remark]:
-    """Return the memories below the name of the project that were changed last."""
-    folder = f"{composed(project.name)}/"
-    bounds = {"low": folder, "high": folder[:-1] + chr(ord("/") + 1)}
-    memories = tx.all("paths.memories.newest_in", _Content, limit=_MOST_REMARKS, **bounds)
-    return [Remark("decision", SPACE, memory.path, f"{memory.path}: {memory.content}") for memory in memories]
+    """Return the memories below the name of the project that were changed last, also as a path has that name."""
+    names = dict.fromkeys((composed(project.name), composed(_as_path(project.name))))
+    bounds = ({"low": f"{name}/", "high": name + chr(ord("/") + 1)} for name in names)
+    memories = (tx.all("paths.memories.newest_in", _Content, limit=_MOST_REMARKS, **folder) for folder in bounds)
+    return [Remark("decision", SPACE, row.path, f"{row.path}: {row.content}") for row in chain.from_iterable(memories)]
 
 
 def compose(text: str, name: str) -> ToolCall:
-    words = _NOT_IN_PATHS.sub(" ", name).split()
-    return ToolCall("add_memory", {"path": "-".join(words) or "memory", "content": text})
+    return ToolCall("add_memory", {"path": _as_path(name) or "memory", "content": text})
+
+
+def _as_path(name: str) -> str:
+    return "-".join(_NOT_IN_PATHS.sub(" ", name).split())
 
 
 def curate(tx: Tx, _space: str, key: str) -> Curation | None:

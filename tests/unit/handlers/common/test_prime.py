@@ -82,6 +82,17 @@ def test_a_project_has_its_folder_else_its_name_and_never_a_folder_above(primed:
     assert primed(root="/w")["text"] == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "folder"), [("My App", "My-App"), ("Ann's «site» (old)", "Ann-s-site-old"), ("a.b", "a.b")]
+)
+def test_a_project_has_the_memories_below_its_name_as_a_path_has_it(
+    primed: Any, call: Call, name: str, folder: str
+) -> None:
+    call("add_memory", path=f"{folder}/port", content="8123")
+    call("add_memory", path=f"{folder}-2/port", content="9123")
+    assert primed(root=f"/w/{name}")["ids"] == [f"paths/{folder}/port"]
+
+
 def test_each_dialect_adds_its_decisions_the_newest_first(primed: Any, call: Call) -> None:
     entity = json.loads(call("create_entity", db="core", name="web", type="project").body)["id"]
     call("save_memory", db="core", content="brain decision", category="decision", project_id=entity)
