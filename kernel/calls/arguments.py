@@ -13,14 +13,14 @@ from kernel.calls.schema import PREFIX, input_schema, object_schema
 from kernel.calls.tools import ArgumentError, Request, Schema, Tool
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.core.text import RawJson, json_bytes, whole_characters
+from kernel.core.limits import Limits
+from kernel.core.text import RawJson, excess, json_bytes, whole_characters
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_MENDABLE = regex(
-    r"Expected `(?:(?!int[ `])[^` ]++ )*+int(?: [^`]*+)?`, got `float`"
-    r"|Expected `(?:(?!object[ `])[^` ]++ )*+object(?: [^`]*+)?`, got `str`"
-)
-_MAX_MENDED_VALUES = 64  # in one call; each takes a decoding
+_LIMITS = Limits()
+# The types that take a number with a fraction, or a text, as it is.
+_FLOATS = (inspect.FloatType, inspect.AnyType, inspect.RawType, inspect.CustomType)
+_TEXTS = (inspect.StrType, inspect.LiteralType, inspect.AnyType, inspect.RawType, inspect.CustomType)
 # The end of msgspec's message, its two messages about the presence of a field, and those about values.
 _PLACE = regex(r" - at `(key` in `)?\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
@@ -62,67 +62,44 @@ def decode_again(
     """
     if isinstance(error, MemoryError):
         raise error
-    text = whole_characters(bytes(arguments))
-    if text != bytes(arguments):
+    text = bytes(arguments)
+    with suppress(*UNREADABLE):
+        text, values = _read(text)
         try:
-            return decode(text)
-        except UNREADABLE as again:
-            arguments, error = text, again
-    nulls = b"null" in bytes(arguments)
-    if isinstance(error, msgspec.ValidationError) and (nulls or _MENDABLE.match(str(error))):
-        try:
-            plain = msgspec.json.decode(arguments)
-            return _with_mended_values(tool, decode, without_nulls(tool.request, plain) if nulls else plain)
+            return decode(json_bytes(_mended(values, _type_info(tool.request))))
         except UNREADABLE as again:
             error = again
-    wrong = argument_error(tool, error, arguments)
+    wrong = argument_error(tool, error, text)
     raise to_fault(wrong) if to_fault else Fault("invalid", error_message(wrong))
 
 
-def _with_mended_values(tool: Tool, decode: Callable[[RawJson], Request], arguments: Any) -> Request:
-    """Change only the fields that the decoder refuses: values that a tool keeps as they are stay so."""
-    for _ in range(_MAX_MENDED_VALUES):
-        try:
-            return decode(json_bytes(arguments))
-        except msgspec.ValidationError as error:
-            path, message = error_place(error)
-            *parents, last = path_steps(path) or [""]
-            if not _MENDABLE.match(message) or "" in (*parents, last):
-                raise
-            parent: Any = arguments
-            for step in parents:
-                parent = parent[step]
-            value = parent[last]
-            if isinstance(value, float) and value.is_integer():
-                parent[last] = int(value)
-            elif isinstance(value, str) and value.lstrip().startswith("{") and _is_free(tool, path):
-                with suppress(*UNREADABLE):
-                    parent[last] = msgspec.json.decode(value)
-            if parent[last] is value:
-                raise
-    return decode(json_bytes(arguments))
+def _read(text: bytes) -> tuple[bytes, Any]:
+    """Return JSON text, with whole characters if it has others, and its value."""
+    try:
+        return text, msgspec.json.decode(text)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        text = whole_characters(text)
+        return text, msgspec.json.decode(text)
 
 
-def _is_free(tool: Tool, path: str) -> bool:
-    """Return whether an object of any keys may be there."""
-    return any(isinstance(kind, inspect.DictType) for kind in _types_at(tool.request, path))
+def _mended(value: Any, type_: inspect.Type) -> Any:
+    """Return decoded arguments without each null that says that an optional parameter is not given, and in the form
+    that the decoder takes; other values stay, as in free JSON.
 
-
-def without_nulls(request: type[Request], arguments: Any) -> Any:
-    """Return decoded arguments without each null that says that an optional parameter is not given.
-
-    That is a null for a parameter with a default, of a type without null, or that only other actions of the tool have;
+    Such a null is for a parameter with a default, of a type without null, or that only other actions of the tool have;
     the same in objects that are parameters. Other nulls stay: those that a request takes, such as for a key of
     `metadata` that an update removes, in free JSON, for required parameters and under unknown names.
     """
-    return _without_nulls(arguments, _type_info(request))
-
-
-def _without_nulls(value: Any, type_: inspect.Type) -> Any:
     kinds = _alternative_types(type_)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and _takes(kinds, inspect.IntType, _FLOATS) else value
+    if isinstance(value, str):
+        return _object_in(value) if _takes(kinds, inspect.DictType, _TEXTS) else value
     lists = [kind for kind in kinds if isinstance(kind, inspect.ListType)]
     if isinstance(value, list) and lists:
-        return [_without_nulls(part, lists[0].item_type) for part in cast("list[Any]", value)]
+        return [_mended(part, lists[0].item_type) for part in cast("list[Any]", value)]
     structs = [kind for kind in kinds if isinstance(kind, inspect.StructType)]
     if not isinstance(value, dict) or not structs:
         return cast("Any", value)
@@ -134,10 +111,22 @@ def _without_nulls(value: Any, type_: inspect.Type) -> Any:
     droppable = {field.encode_name for kind in structs for field in kind.fields} - fields.keys()
     droppable |= {name for name, field in fields.items() if not field.required and _refuses_null(field.type)}
     return {
-        name: _without_nulls(part, fields[name].type) if name in fields else part
+        name: _mended(part, fields[name].type) if name in fields else part
         for name, part in members.items()
         if part is not None or name not in droppable
     }
+
+
+def _takes(kinds: Sequence[inspect.Type], kind: type[inspect.Type], others: tuple[type[inspect.Type], ...]) -> bool:
+    return any(isinstance(one, kind) for one in kinds) and not any(isinstance(one, others) for one in kinds)
+
+
+def _object_in(text: str) -> Any:
+    """Return the object of which this is the JSON text; the text if it is none, or too large for a request."""
+    if text.lstrip()[:1] == "{" and not excess(text.encode(), _LIMITS):
+        with suppress(*UNREADABLE):
+            return msgspec.json.decode(text)
+    return text
 
 
 def _alternative_types(type_: inspect.Type) -> list[inspect.Type]:

@@ -93,7 +93,7 @@ BOUNDS: Mapping[str, LimitRange] = {
         0, 1_000_000, "connections at once of one address; 0 for half of all, which leaves room for others", "503"
     ),
     "depth": LimitRange(8, 512, "levels that JSON may nest", "400"),
-    "values": LimitRange(1000, 10_000_000, "values in one JSON text", "400"),
+    "values": LimitRange(1000, 10_000_000, "values in one JSON text, of 25 digits on average at most", "400"),
     "rate": LimitRange(0, 1_000_000, "requests a second of one key, or of one address without a key; 0 for any", "429"),
     "burst": LimitRange(1, 1_000_000, "requests at once after a quiet time", "429"),
     "store_milliseconds": LimitRange(

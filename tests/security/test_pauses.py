@@ -44,6 +44,23 @@ SHAPES = (
     lambda size: ("<quipu-memories>" * 4000)[:size],
     lambda size: "a" + "\u0300\u0316" * ((size - 1) // 2),
 )
+_FACT: dict[str, Any] = {"category": "fact", "content": "x"}
+_LONG = [{**_FACT, "content": '\\\n"' * 330_000}] * 2
+_MEMORY = {"db": "core", **_FACT}
+# Bodies of a few megabytes that were decoded for seconds: many values to mend, slow numbers, one run of escapes.
+BODIES = {
+    "numbers to mend": (
+        "/tools/bulk_save_memories",
+        {"db": "core", "memories": [*_LONG, *([{**_FACT, "importance": 5.0}] * 64)]},
+    ),
+    "objects to mend": (
+        "/tools/bulk_save_memories",
+        {"db": "core", "memories": [*_LONG, *([{**_FACT, "metadata": "{}"}] * 64)]},
+    ),
+    "large numbers": ("/tools/save_memory", {**_MEMORY, "metadata": {"long": ["@"] * 49_000}}),
+    "an object in a text": ("/tools/save_memory", {**_MEMORY, "metadata": '{"a":[' + "{}," * 1_300_000 + "0]}"}),
+    "backslashes": ("/tools/save_memory", {**_MEMORY, "content": "\\" * 2_000_000}),
+}
 
 
 @pytest.fixture
@@ -105,3 +122,28 @@ def test_a_probe_is_answered_at_once_whatever_text_another_client_sends(server: 
     assert max(statuses) < 500
     assert probe.longest <= PAUSE, outcome
     catalogue("S11", injected="long texts by hooks and tools beside a probe", times=sent, outcome=outcome)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_probe_is_answered_at_once_whatever_json_another_client_sends(server: Server, name: str) -> None:
+    path, arguments = BODIES[name]
+    body = json.dumps(arguments).replace('"@"', "1e300")
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    probe = Probe(server.port)
+
+    def send(text: str) -> int:
+        connection.request("POST", path, text, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+    send(json.dumps({"db": "core", "importance": None}))  # modules are loaded at the first call
+    probe.start()
+    try:
+        status = send(body)
+    finally:
+        probe.ended.set()
+        probe.join(60)
+        connection.close()
+    assert status < 500
+    assert probe.longest <= PAUSE, f"the longest wait of a probe {1000 * probe.longest:.0f} ms"

@@ -131,6 +131,19 @@ def send_raw(kernel: Kernel, runner: asyncio.Runner) -> Callable[[str, bytes], A
     )
 
 
+def test_any_number_of_values_of_a_call_is_mended(call: Call) -> None:
+    memory = {"content": "Tea", "category": "fact", "subcategory": None, "importance": 5.0, "metadata": '{"a":1.0}'}
+    saved = json.loads(call("bulk_save_memories", db="core", memories=[memory] * 100).body)
+    assert saved["saved"] == 100
+
+
+def test_a_null_and_half_an_emoji_are_mended_in_one_call(send_raw: Callable[[str, bytes], Any]) -> None:
+    answer = send_raw(
+        "save_memory", rb'{"db":"core","category":"fact","importance":null,"content":"tea \ud83d","tags":null}'
+    )
+    assert json.loads(answer.body)["content"] == "tea \ufffd"
+
+
 SECOND = ["null", '"x"', "[]", "{}", "true", "5.5", "1e300", "7", "7.0"]
 
 
@@ -185,6 +198,7 @@ def test_numbers_in_free_json_stay_as_they_were_given(call: Call) -> None:
         ('{"a":', "expected `object | null`, got `string`"),
         ("[1]", "expected `object | null`, got `string`"),
         ("{" * 100_000, "expected `object | null`, got `string`"),
+        ('{"a":[' + "[]," * 50_000 + "0]}", "expected `object | null`, got `string`"),  # too many values for a request
     ],
 )
 def test_text_that_is_no_json_object_is_refused_for_an_object_of_free_keys(call: Call, text: str, reason: str) -> None:

@@ -77,6 +77,11 @@ def test_declared_body_length_is_limited(headers: Mapping[bytes, bytes], answer:
     [
         (b"[1,2,3,4]", ""),
         (b"[1,2,3,4,5]", "too many values"),
+        (b"[%s,2,3,4]" % (b"1" * 122), ""),
+        (b"[%s,2,3,4]" % (b"1" * 123), "too many digits"),
+        (b"[0.5e-09,1E+22,3,4]", ""),
+        (b"[0.5e-300]", "too many digits"),
+        (b'["%s"]' % (b"1" * 200), ""),
         (b"[" * 4 + b"]" * 4, ""),
         (b'"[[[[[[[[[,,,,,,,"', ""),
         (b'{"a":"\\"[,[,[,[,["}', ""),
