@@ -21,7 +21,7 @@ from handlers.scopes.tags import id_by_name
 from kernel.calls import tools
 from kernel.core import yaml
 from kernel.core.errors import Fault
-from kernel.core.text import yaml_block
+from kernel.core.text import is_of_long_numbers, yaml_block
 from kernel.memories import import_records
 from kernel.memories.import_records import Imported, Source
 from kernel.store.long_work import Steps, run_steps
@@ -254,6 +254,8 @@ def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, An
     if shape == "markdown":
         return LeftOut("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
     if limit is not None and sum(str(content).count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
+        return LeftOut("parsing", _TOO_LARGE)
+    if limit is not None and shape == "json" and is_of_long_numbers(str(content).encode()):
         return LeftOut("parsing", _TOO_LARGE)
     try:
         if shape == "yaml":

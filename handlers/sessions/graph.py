@@ -1,7 +1,7 @@
 """The graph of entities, observations and relations, and its four tools (seed 002, `CODE_MEMORY_ENABLE_GRAPH`)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -349,12 +349,13 @@ def parse_observations(text: str | None) -> list[str]:
     if text is None or text.strip() in {"", "null"}:
         return []
     try:
-        value: Any = msgspec.json.decode(text)
+        msgspec.json.decode(text, type=msgspec.Raw)  # a text that is no JSON is said to be none
+        value = msgspec.json.decode(text, type=list[str] | str)
+    except msgspec.ValidationError:
+        raise Fault("invalid", "observations_json must be a JSON array of strings") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise Fault("invalid", f"observations_json is not valid JSON: {error}") from None
-    texts = cast("list[Any]", value if isinstance(value, list) else [value])
-    if not all(isinstance(item, str) for item in texts):
-        raise Fault("invalid", "observations_json must be a JSON array of strings")
+    texts = [value] if isinstance(value, str) else value
     return list(dict.fromkeys(item for item in texts if item.strip()))
 
 

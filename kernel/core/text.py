@@ -6,14 +6,12 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
 from kernel.core.lazy_regex import regex
-
-if TYPE_CHECKING:
-    from kernel.core.limits import Limits
+from kernel.core.limits import Limits
 
 RawJson = bytes | bytearray | memoryview | msgspec.Raw
 T = TypeVar("T")
@@ -115,7 +113,7 @@ def json_decoder(kind: type[T], *, strict: bool = True) -> Callable[[RawJson], T
     return decode_json
 
 
-def excess(body: bytes, limits: "Limits") -> str:
+def excess(body: bytes, limits: Limits) -> str:
     """Return which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
     if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
         return ""
@@ -125,7 +123,7 @@ def excess(body: bytes, limits: "Limits") -> str:
         values += part.count(b",") + brackets.count(b"[")
         if values > limits.values:
             return "too many values"
-        digits += len(part.translate(None, _NOT_DIGITS)) + _DIGITS_OF_EXPONENT * len(_LARGE_EXPONENT.findall(part))
+        digits += _digits(part)
         if digits > _DIGITS_OF_VALUE * limits.values:
             return "too many digits"
         open_brackets += brackets
@@ -134,6 +132,15 @@ def excess(body: bytes, limits: "Limits") -> str:
             return ""
         open_brackets = open_brackets.replace(b"[]", b"")  # removes the innermost level, and only that
     return "nested too deeply" if open_brackets else ""
+
+
+def is_of_long_numbers(body: bytes) -> bool:
+    """Return whether the numbers of JSON text have more digits than a request may have."""
+    return sum(map(_digits, _outside_strings(body))) > _DIGITS_OF_VALUE * Limits().values
+
+
+def _digits(part: bytes) -> int:
+    return len(part.translate(None, _NOT_DIGITS)) + _DIGITS_OF_EXPONENT * len(_LARGE_EXPONENT.findall(part))
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:

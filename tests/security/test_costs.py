@@ -252,6 +252,7 @@ def test_the_engine_itself_is_kept_within_what_we_need(tmp_path: Path, readonly:
 
 BOMBS = {
     "json": json.dumps({"entries": {"tools": []}, "more": [[]] * 400_000}),
+    "json numbers": json.dumps({"entries": {"tools": []}, "more": ["@"] * 6000}).replace('"@"', "1e300"),
     "yaml": "- []\n" * 600_000,
     "yaml lists on a line": "entries: [" + "[]," * 300_000 + "]",
 }

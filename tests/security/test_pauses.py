@@ -59,13 +59,21 @@ BODIES = {
     ),
     "large numbers": ("/tools/save_memory", {**_MEMORY, "metadata": {"long": ["@"] * 49_000}}),
     "an object in a text": ("/tools/save_memory", {**_MEMORY, "metadata": '{"a":[' + "{}," * 1_300_000 + "0]}"}),
+    "large numbers in an import": (
+        "/tools/memory_import",
+        {"action": "import", "content": f'{{"more":[{",".join(["1e300"] * 49_000)}],"entries":{{}}}}'},
+    ),
+    "large numbers in observations": (
+        "/tools/upsert_entity",
+        {"name": "a", "observations_json": f"[{','.join(['1e300'] * 43_000)}]"},
+    ),
     "backslashes": ("/tools/save_memory", {**_MEMORY, "content": "\\" * 2_000_000}),
 }
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with serving(tmp_path / "data", QUIPU_LIMIT_RATE=0) as running:
+    with serving(tmp_path / "data", QUIPU_LIMIT_RATE=0, CODE_MEMORY_ENABLE_GRAPH=1) as running:
         yield running
 
 
