@@ -242,7 +242,7 @@ def _place_meant(tx: Tx, visit: Visit, text: str) -> Place:
     matches = [*_alike(tx, visit, key, space), *_alike(tx, visit, text)] if slash else _alike(tx, visit, text)
     whole = [place for place in matches if text in (place.key, place.id)]
     places = [*dict.fromkeys(whole or matches)]
-    if len(places) == 1 and (whole or len(text) >= _LEAST_TYPED):
+    if len(places) == 1 and (whole or (len(text) >= _LEAST_TYPED and (key or not slash))):  # not a space alone
         return places[0]
     message = f"There is no memory {text[:200]}" if len(places) < 2 else f"{text[:200]} may be several memories"
     if places:

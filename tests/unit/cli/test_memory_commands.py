@@ -196,6 +196,7 @@ def test_a_memory_is_named_by_its_key_or_the_beginning_of_its_id(quipu: Quipu, c
         ("nothing", "There is no memory nothing."),
         ("nope", "There is no memory nope."),
         ("paths/zzzz", "There is no memory paths/zzzz."),
+        ("sessions/", "There is no memory sessions/: did you mean sessions/1?"),
     ],
 )
 def test_an_id_that_names_no_single_memory_changes_nothing_and_names_those_near(
@@ -206,6 +207,8 @@ def test_an_id_that_names_no_single_memory_changes_nothing_and_names_those_near(
     if typed == "in":
         call("drop_memory", path="infra/deploy")
         call("drop_memory", path="infra/deploys")
+    if typed == "sessions/":
+        call("remember", content="a fact", session_id="s")
     before = quipu("list")[1]
     for command in (["show"], ["history"], ["edit", "--text", "x"], ["forget"]):
         assert quipu(command[0], typed, *command[1:]) == (1, "", f"quipu: {answer}\n")
