@@ -83,16 +83,17 @@ class Probe(threading.Thread):
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
         self._connection = HTTPConnection("127.0.0.1", port, timeout=60)
-        self.ended = threading.Event()
+        self.begun, self.ended = threading.Event(), threading.Event()
         self.longest = 0.0
         self.waits = list[float]()
 
     def run(self) -> None:
-        while not self.ended.wait(0.002):
+        while not self.ended.wait(0.002 if self.waits else 0):
             begun = time.monotonic()
             self._connection.request("GET", "/healthz")
             assert self._connection.getresponse().read()
             self.waits.append(time.monotonic() - begun)
+            self.begun.set()
         self.longest = max(self.waits)
         self._connection.close()
 
@@ -112,6 +113,7 @@ def test_a_probe_is_answered_at_once_whatever_text_another_client_sends(server: 
     for path, (field, more, _) in PLACES.items():  # modules are loaded at the first call
         send(path, {**more, field: "warm", **({"path": "a"} if path.endswith("add_memory") else {})})
     probe.start()
+    probe.begun.wait(60)
     try:
         for path, (field, more, most) in PLACES.items():
             step = max(1, len([*texts()]) // TEXTS)
@@ -147,6 +149,7 @@ def test_a_probe_is_answered_at_once_whatever_json_another_client_sends(server: 
 
     send(json.dumps({"db": "core", "importance": None}))  # modules are loaded at the first call
     probe.start()
+    probe.begun.wait(60)
     try:
         status = send(body)
     finally:
