@@ -31,7 +31,7 @@ _JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "bo
 _TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
 _WHOLE = regex(r"(\d)\.0\b")
 _SENTENCE_END = regex(r"(?<=\S)\. ")  # a dot after a blank is a word of its own
-_SHOWN_CHARS = 160  # of the description of a parameter
+_SHOWN_CHARS = 160  # of the description of a parameter, and of a wrong value
 _LONGEST_NAME = 64  # of a client's; the nearest name is looked for in time that grows with the square
 # Names that other memory servers give to the same parameters.
 _SYNONYMS = (
@@ -152,11 +152,12 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
     schemas = [input_schema(tool) if request is tool.request else object_schema(request), input_schema(tool)]
     match = _FIELD.fullmatch(message)
     if match is not None:
-        field = f"{path}.{match[2]}" if path else match[2]
+        name = _cut(match[2])
+        field = f"{path}.{name}" if path else name
         if match[1].startswith("missing"):
             return ArgumentError(tool, "missing", field, message, request, hint=_description(schemas, field))
-        hint = _names_hint(tool, request, path, match[2])
-        return ArgumentError(tool, "unknown", field, message, request, hint=hint)
+        hint = _names_hint(tool, request, path, name)
+        return ArgumentError(tool, "unknown", field, f"Object {match[1]} field `{name}`", request, hint=hint)
     if (refusal := _REFUSED.fullmatch(message)) is None:
         reason = json_terms(message)
         # A wrong type of an action has no ", got".
@@ -164,8 +165,13 @@ def argument_error(tool: Tool, error: Exception, arguments: RawJson = b"") -> Ar
         hint = _description(schemas, path) if is_type or _FORM.fullmatch(message) else ""
         repeats = f"`{hint.removeprefix('expects ')}" in reason
         return ArgumentError(tool, "wrong", path, reason, request, hint="" if repeats else hint)
-    choice = _choices(schemas[0], path)
-    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refusal[1]}'{choice}", request, refusal[1])
+    value, choice = _cut(refusal[1]), _choices(schemas[0], path)
+    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{value}'{choice}", request, value)
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of a text of a client, which may have megabytes, for a refusal that quotes it."""
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def _called_request(tool: Tool, arguments: RawJson) -> type[Request]:

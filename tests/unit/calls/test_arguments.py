@@ -80,6 +80,14 @@ def message(arguments: Any) -> str:
         ({"to": {}, "label": 5}, "expected `string`, got `integer` - at `label`; expects string (One of - . /)"),
         ({}, "missing required field `to`; expects object with kind, floors (A place)"),
         ({"to": {"street": 1}}, "contains unknown field `street` - at `to`; `to` takes kind, floors"),
+        (
+            {"to": {"kind": "x" * 10_000}},
+            f"invalid enum value '{'x' * 160}…', choose from garden, house - at `to.kind`",
+        ),
+        (
+            {"to": {"y" * 10_000: 1}},
+            f"contains unknown field `{'y' * 160}…` - at `to`; `to` takes kind, floors",
+        ),
     ],
 )
 def test_refusal_names_the_field_and_what_is_allowed_in_the_terms_of_json(arguments: Any, refusal: str) -> None:
