@@ -211,7 +211,7 @@ def _left_of(tx: Tx, item: _Entity, here: Entity | None, deletions: _Deletions, 
 
 
 def _is_left(tx: Tx, item: _Relation, remarks: Remarks) -> bool:
-    """Return whether nobody has deleted a relation here."""
+    """Return whether a relation was not deleted here."""
     text = relation_text((item.from_, item.to, item.relationType))
     is_deleted, _ = _deletions_of(tx, RELATION_SPACE, text)
     if is_deleted:

@@ -547,8 +547,8 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
 
 
 def unsupported(version: bytes | None) -> ProtocolError:
-    asked_version = (version or b"").decode("latin-1")
-    data = {"supported": list(MODERN_VERSIONS), "requested": asked_version}
+    requested_version = (version or b"").decode("latin-1")
+    data = {"supported": list(MODERN_VERSIONS), "requested": requested_version}
     return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
@@ -588,16 +588,16 @@ def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
     """Return the annotated arguments of an input schema; none if an annotation is invalid, since clients reject
     those.
     """
-    header_params: list[HeaderParam] = []
+    annotated_params: list[HeaderParam] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
     for path, here in waiting:  # grows during the loop
         token = here.get(_ANNOTATION)
         if token is not None:
             if not path or not _valid(token, here):
                 return ()
-            header_params.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
+            annotated_params.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
         waiting.extend(((*path, name), part) for name, part in here.get("properties", {}).items())
-    return tuple(header_params) if len({param.header for param in header_params}) == len(header_params) else ()
+    return tuple(annotated_params) if len({param.header for param in annotated_params}) == len(annotated_params) else ()
 
 
 def unwrap(value: bytes | None) -> str | None:

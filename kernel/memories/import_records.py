@@ -84,7 +84,7 @@ class Remarks:
             self._faults.append(": ".join(filter(None, (name, part.reason))))
 
     def count_of(self, verb: str) -> int:
-        return sum(count for (told, _), count in self._counts.items() if told == verb)
+        return sum(count for (own_verb, _), count in self._counts.items() if own_verb == verb)
 
     def check(self, source: "Source", kept: int) -> None:
         """Raises Fault with the damage of a source, if nothing else is in it, or if none is allowed."""
