@@ -1,5 +1,6 @@
 """POST /memories/{command}: the commands for memories over HTTP, for the command line and for other programs."""
 
+import asyncio
 import hmac
 from collections.abc import Mapping
 from typing import get_args
@@ -52,7 +53,7 @@ def command_routes(limits: Limits, access: edge.AccessControl, local: LocalAcces
             caller = with_idempotency_key(caller, headers.get(IDEMPOTENCY_KEY))
         async with access.tenants.use(caller.tenant) as dispatch:
             result = await run_command(dispatch, caller, name, body, mark, plain=style == "json")
-        output = printed(name, result, style, in_seconds=in_seconds)
+        output = await asyncio.to_thread(printed, name, result, style, in_seconds=in_seconds)
         return edge.HttpResponse(200, output.encode("utf-8", "replace"), (), _MEDIA[style])
 
     return edge.application(limits, access, answer)

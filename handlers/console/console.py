@@ -1,5 +1,6 @@
 """The application of /ui: who asks, which page it is, and the answer as HTML or JSON."""
 
+import asyncio
 import base64
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -182,15 +183,17 @@ class Console:
                 rows = await lists.audit_csv(dispatch, visit)
                 return Answer(200, rows, "text/csv; charset=utf-8", {"content-disposition": "attachment"})
             model = await page.load(self._site, dispatch, visit)
-        return self._visitors.renewed(self._page(request, name, page, model, visit), session)
+        return self._visitors.renewed(await self._page(request, name, page, model, visit), session)
 
-    def _page(self, request: Request, name: str, page: Page, model: Struct, visit: Visit) -> Answer:
+    async def _page(self, request: Request, name: str, page: Page, model: Struct, visit: Visit) -> Answer:
         problem: str = getattr(model, "problem", "")
         if request.path.endswith(".json"):
             if problem:
                 return self._failure(request, 400, "invalid", problem)
             return Answer(200, msgspec.json.encode(model), _JSON)
-        answer = self._html(name, page.title, visit, {"model": model}, request)
+        values = self._values(name, page.title, visit, {"model": model}, request)
+        # A page of megabytes takes a while, during which others are answered.
+        answer = Answer(200, await asyncio.to_thread(self._renderer.page, f"{name}.html", values))
         if isinstance(model, consent.Consent):  # Chromium asks for the target of the redirect after a form, too
             policy = SECURITY[_POLICY].replace("form-action 'self'", f"form-action 'self' {_source(model.target)}")
             return answer._replace(headers={_POLICY: policy})
@@ -321,13 +324,18 @@ class Console:
         return self._html("failure", "Error", visit, values, request)._replace(status=status, headers=headers)
 
     def _html(self, name: str, title: str, visit: Visit | None, values: Mapping[str, Any], request: Request) -> Answer:
+        return Answer(200, self._renderer.page(f"{name}.html", self._values(name, title, visit, values, request)))
+
+    def _values(
+        self, name: str, title: str, visit: Visit | None, values: Mapping[str, Any], request: Request
+    ) -> dict[str, Any]:
         grant = None if visit is None else visit.caller.grant
         menu = tuple(
             (page_name, page.title)
             for page_name, page in PAGES.items()
             if page.in_menu and grant is not None and (page_name not in _ADMIN or grant.permission.name in _MANAGING)
         )
-        common = {
+        return {
             "name": name,
             "title": title,
             "menu": menu,
@@ -339,8 +347,8 @@ class Console:
             "now": utc_now(),
             "zone": zone_of(request.headers),
             "wrong": "",
+            **values,
         }
-        return Answer(200, self._renderer.page(f"{name}.html", {**common, **values}))
 
 
 def _source(target: str) -> str:

@@ -1,7 +1,7 @@
 """The pages that are lists: timeline, audit and quarantine."""
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
@@ -150,9 +150,12 @@ async def load_audit(_site: Site, dispatch: Dispatch, visit: Visit) -> Audit:
 async def audit_csv(dispatch: Dispatch, visit: Visit) -> bytes:
     """Return the newest calls that pass the filters of the page, as comma-separated values."""
     below, dialects, actor = visit.number("before", NEWEST), _dialects(dispatch, visit), visit.query.get("actor")
-    entries = await read(
-        dispatch, visit, lambda tx: records.calls(tx, below, _CSV_ROWS, dialects=dialects, actor=actor or None)
+    return await read(
+        dispatch, visit, lambda tx: _csv(records.calls(tx, below, _CSV_ROWS, dialects=dialects, actor=actor or None))
     )
+
+
+def _csv(entries: Sequence[Call]) -> bytes:
     text = StringIO()
     rows = csv.writer(text)
     rows.writerow(("call", "at", "dialect", "tool", "actor", "outcome", "touched", "memories"))

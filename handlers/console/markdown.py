@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from kernel.core.lazy_regex import regex
 from kernel.core.text import visible
 
-_MOST_CHARS = 40_000  # of HTML; a longer text is shown as it is
+_MOST_CHARS = 40_000  # of a text and of its HTML; a longer text is shown as it is
 _HEADING = regex(r"#{1,6} (.*)")
 _ITEM = regex(r"( {0,12})(?:[-*+]|([0-9]{1,4})[.)]) (.*)")
 _RULE = regex(r" {0,3}(?:-{3,80}|\*{3,80}|_{3,80}) {0,80}")
@@ -27,11 +27,18 @@ _INDENT = 2  # blanks
 
 
 def markdown(text: str) -> Markup:
-    lines = text.replace("\r\n", "\n").split("\n")
-    html = "".join(_blocks(lines))
-    if len(html) > _MOST_CHARS:
-        html = f"<pre>{_plain(text)}</pre>"
-    return Markup(html)  # noqa: S704  # each part is escaped
+    html = _short_html(text) if len(text) <= _MOST_CHARS else None
+    return Markup(f"<pre>{_plain(text)}</pre>" if html is None else html)  # noqa: S704  # each part is escaped
+
+
+def _short_html(text: str) -> str | None:
+    blocks, size = list[str](), 0
+    for block in _blocks(text.replace("\r\n", "\n").split("\n")):
+        blocks.append(block)
+        size += len(block)
+        if size > _MOST_CHARS:
+            return None
+    return "".join(blocks)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[str]:
@@ -142,14 +149,16 @@ def _link(line: str, at: int, without_end: set[str]) -> tuple[str, int] | None:
     """Return the name of a link that begins here with its address, which is no link, and its end."""
     if line[at] != "[" or "](" in without_end:
         return None
-    middle = line.find("](", at)
+    begin = at + 1
+    next_ = line.find("[", begin)  # a name has none, so that no part of the line is looked through twice
+    middle = line.find("](", begin, next_ if next_ >= 0 else len(line))
+    if middle <= begin:
+        return None
     end = line.find(")", middle)
-    if middle < 0 or end < 0:
+    if end < 0:
         without_end.add("](")
         return None
-    name, address = line[at + 1 : middle], line[middle + 2 : end]
-    if not name or "[" in name:
-        return None
+    name, address = line[begin:middle], line[middle + 2 : end]
     return f'{_plain(name)} <span class="dim">({_plain(address)})</span>', end + 1
 
 

@@ -158,3 +158,37 @@ def test_a_probe_is_answered_at_once_whatever_json_another_client_sends(server: 
         connection.close()
     assert status < 500
     assert probe.longest <= PAUSE, f"the longest wait of a probe {1000 * probe.longest:.0f} ms"
+
+
+# A memory of which the page was laid out for seconds, and one whose parts beside the text were.
+PAGES: Mapping[str, dict[str, Any]] = {
+    "a link after many brackets": {**_MEMORY, "content": "[" * 200_000 + "](x)"},
+    "invisible characters": {**_MEMORY, "metadata": {"signs": "\u202e" * 1_200_000}},
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_probe_is_answered_at_once_while_a_long_memory_is_shown(server: Server, name: str) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    probe = Probe(server.port)
+
+    def ask(method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        connection.request(method, path, content, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        content = answer.read()
+        assert answer.status == 200, content[:200]
+        return content
+
+    memory = f"brain:core/{json.loads(ask('POST', '/tools/save_memory', PAGES[name]))['id']}"
+    ask("GET", "/ui/memory?id=" + memory)  # modules are loaded at the first call
+    probe.start()
+    probe.begun.wait(60)
+    try:
+        ask("GET", "/ui/memory?all=1&id=" + memory)
+        ask("POST", "/memories/show?as=text", {"id": memory})
+    finally:
+        probe.ended.set()
+        probe.join(60)
+        connection.close()
+    assert probe.longest <= PAUSE, f"the longest wait of a probe {1000 * probe.longest:.0f} ms"
