@@ -11,6 +11,7 @@ from handlers.console.requests import CONSOLE, Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core.config import FIRST_DIALECTS
 from kernel.observe.call_log import Count
+from kernel.security.local_access import authority
 
 _EVERYWHERE = {str(ip_address(0)), "::"}  # if a server listens on all interfaces
 _KEY = "KEY"  # stands for a key in an entry
@@ -63,4 +64,4 @@ def base(site: Site) -> str:
     """Return the public address of the server, or its address for clients of this machine."""
     config = site.config
     host = "127.0.0.1" if config.host in _EVERYWHERE else config.host
-    return config.public or f"http://{f'[{host}]' if ':' in host else host}:{config.port}"
+    return config.public or f"http://{authority(host, config.port)}"

@@ -61,6 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
         if output.is_closed_pipe(error):
             return output.CLOSED_PIPE
         reason = f"{error.strerror}: {error.filename}" if error.filename is not None else error
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # of `os.getcwd`
+            reason = "The folder in which this command was started is not there any more."
         output.note(f"quipu: {NO_SPACE if is_disk_full(error) else reason}")
         return 1
     except KeyboardInterrupt:

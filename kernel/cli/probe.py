@@ -14,7 +14,7 @@ from kernel.cli.output import show
 from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
-from kernel.security.local_access import connectable
+from kernel.security.local_access import authority, connectable
 
 _INITIALIZE = msgspec.json.encode(
     {
@@ -142,8 +142,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 def authority_of(config: Config) -> str:
     """Return the address and port at which a client of this machine reaches a server of this configuration."""
-    host = connectable(config.host)
-    return f"{f'[{host}]' if ':' in host else host}:{config.port}"
+    return authority(connectable(config.host), config.port)
 
 
 def check_health(host: str, port: int) -> None:

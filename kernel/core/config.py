@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from kernel.core import data_dir
 from kernel.core.data_dir import MAIN
@@ -24,11 +25,10 @@ PREFIX = "QUIPU_"
 MOST_WORKERS = 64
 STORE_SCHEMES = ("postgresql://", "postgres://")
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
-_URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
+_URL = regex(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 _MAX_DIGITS = 18  # int() refuses a text of thousands
-_HOST = regex(
-    r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?|\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?\]?"
-)
+_NAME = regex(r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?")
+_ADDRESS = regex(r"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?")  # of IPv6
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parents[1] / "model" / "static-multilingual-256-int8"
 
@@ -216,10 +216,11 @@ def _backups(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def host_name(value: str) -> str:
-    """Return a name or address to listen on; raises Fault("invalid") if it can be neither."""
-    if not _HOST.fullmatch(value):
+    """Return a name or address to listen on, without brackets; raises Fault("invalid") if it can be neither."""
+    address = value[1:-1] if value[:1] == "[" and value[-1:] == "]" else value
+    if not (_ADDRESS.fullmatch(address) or _NAME.fullmatch(value)):
         raise Fault("invalid", "HOST is a name or an address, such as 127.0.0.1")
-    return value
+    return address
 
 
 def duration(name: str, value: str) -> int:
@@ -248,9 +249,16 @@ def _store(values: Mapping[str, str], name: str) -> str:
 
 def _public(values: Mapping[str, str]) -> str:
     address = values.get("QUIPU_PUBLIC_URL", "").rstrip("/")
-    if address and not _URL.fullmatch(address):
+    if address and not _is_url(address):
         raise Fault("invalid", "QUIPU_PUBLIC_URL is an address such as https://memory.example")
     return address
+
+
+def _is_url(text: str) -> bool:
+    try:
+        return _URL.fullmatch(text) is not None and urlsplit(text).port != 0
+    except ValueError:  # no port, or no address between brackets
+        return False
 
 
 def _oauth(values: Mapping[str, str]) -> OAuth | None:

@@ -79,6 +79,11 @@ def connectable(host: str) -> str:
     return _LOOPBACK_OF.get(host, host)
 
 
+def authority(host: str, port: int) -> str:
+    """Return an address and port as they stand in a URL."""
+    return f"{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def _lock_soon(descriptor: int) -> None:
     """Takes the lock; clients that look whether it is held hold it for a moment. Raises OSError."""
     for _ in range(_LOCK_ROUNDS):

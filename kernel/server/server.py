@@ -23,7 +23,7 @@ from kernel.core.limits import Limits
 from kernel.core.memory import wait_for_memory
 from kernel.http.edge import HttpResponse, send_response
 from kernel.http.fast_path import HEALTHY, FastRoute, protocol
-from kernel.security.local_access import LocalAccess
+from kernel.security.local_access import LocalAccess, authority
 from kernel.security.rate_limit import RateLimiter
 from kernel.server import process
 from kernel.server.process import IdleTimer, connection_limit
@@ -253,7 +253,7 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
         _need_keys(config)
     # The message of uvicorn about a socket that cannot be opened is raised as a Fault.
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
-    address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
+    address = "a socket it was given" if sockets else f"http://{authority(config.host, config.port)}/mcp"
     with closing(LocalAccess.fresh(config.data)) as local:
         if config.workers == 1:
             return _serve(Server(config, address, local, guide=guide), sockets)

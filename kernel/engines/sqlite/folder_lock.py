@@ -31,8 +31,9 @@ class FolderLock:
                 file.touch(mode=0o600, exist_ok=True)
             self._db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=0)
             self._db.pragma("page_size", 512)  # it has none, but SQLite keeps room for twenty
-        except (OSError, apsw.CantOpenError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+        except (OSError, apsw.CantOpenError, UnicodeEncodeError) as error:
+            reason = "its name is not UTF-8" if isinstance(error, UnicodeEncodeError) else error
+            reason = error.strerror if isinstance(error, OSError) else reason
             raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None
 
     def take(self, kind: Lock) -> bool:

@@ -155,7 +155,9 @@ def test_unknown_host_is_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(r"quipu: Cannot listen on nowhere.invalid, port \d+: .+\n", complaint)
 
 
-@pytest.mark.parametrize("host", ["no such host", "a..b", "x" * 64, "../x", "\x1b[31m", "\u202e", "\udcff", "{" * 999])
+@pytest.mark.parametrize(
+    "host", ["no such host", "a..b", "x" * 64, "../x", "\x1b[31m", "\u202e", "\udcff", "{" * 999, "[::1"]
+)
 @pytest.mark.parametrize("words", [["health"], ["doctor"], ["ui"], ["serve"]])
 def test_a_host_that_can_be_none_is_one_line(
     words: list[str], host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -166,6 +168,17 @@ def test_a_host_that_can_be_none_is_one_line(
     monkeypatch.setenv("HOST", host)
     assert main(words) == 1
     assert capsys.readouterr().err == "quipu: HOST is a name or an address, such as 127.0.0.1\n"
+
+
+def test_a_command_in_a_folder_that_is_gone_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert main(["prime", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "quipu: The folder in which this command was started is not there any more.\n"
 
 
 @pytest.mark.slow

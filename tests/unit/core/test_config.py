@@ -162,6 +162,17 @@ def test_every_limit_can_be_set_and_is_documented() -> None:
         ("QUIPU_TENANT_MEGABYTES", "0", "QUIPU_TENANT_MEGABYTES is a number from 1 to 1000000"),
         ("QUIPU_PUBLIC_URL", "memory.example", "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
         ("QUIPU_PUBLIC_URL", 'https://a"b', "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
+        ("QUIPU_PUBLIC_URL", "http://[", "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
+        ("QUIPU_PUBLIC_URL", "http://[::1]x", "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
+        ("QUIPU_PUBLIC_URL", "https://[::::]", "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
+        (
+            "QUIPU_PUBLIC_URL",
+            "https://a.example:99999",
+            "QUIPU_PUBLIC_URL is an address such as https://memory.example",
+        ),
+        ("HOST", "[::1", "HOST is a name or an address, such as 127.0.0.1"),
+        ("HOST", "::1]", "HOST is a name or an address, such as 127.0.0.1"),
+        ("HOST", "[localhost]", "HOST is a name or an address, such as 127.0.0.1"),
         ("QUIPU_OAUTH_JWKS", "/jwks", "OAuth needs QUIPU_OAUTH_ISSUER"),
         ("QUIPU_OAUTH_ISSUER", "https://id.example", "OAuth needs QUIPU_OAUTH_JWKS"),
     ],
@@ -170,6 +181,11 @@ def test_invalid_value_is_refused_with_its_variable(name: str, value: str, messa
     with pytest.raises(Fault) as raised:
         from_mapping({**HOME, name: value}, "linux")
     assert (raised.value.code, raised.value.message) == ("invalid", message)
+
+
+def test_an_address_in_brackets_is_the_address() -> None:
+    config = from_mapping({**HOME, "HOST": "[::1]", "QUIPU_PUBLIC_URL": "http://[::1]:80/x"}, "linux")
+    assert (config.host, config.public, on_loopback(config.host)) == ("::1", "http://[::1]:80/x", True)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A folder is shared by many, or belongs to one."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,3 +57,11 @@ def test_a_folder_that_is_not_there_is_a_storage_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"Cannot use the data directory .*absent: No such file") as refused:
         FolderLock(tmp_path / "absent")
     assert refused.value.code == "storage"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take no such name")
+def test_a_folder_of_which_the_name_is_no_text_is_a_storage_fault(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xe9t\xe9")
+    folder.mkdir()
+    with pytest.raises(Fault, match=r"Cannot use the data directory .*: its name is not UTF-8"):
+        FolderLock(folder)
