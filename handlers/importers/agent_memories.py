@@ -8,18 +8,22 @@ from pathlib import Path
 
 from handlers.importers import rules
 from handlers.importers.agent_sessions import CLAUDE_CODE, CODEX, is_rollout, is_session, open_session, rollout_items
+from handlers.importers.chats import first_bytes
 from handlers.importers.importing import Read
 from handlers.importers.markdown_folders import Vault, note_items, pages
 from handlers.importers.note_names import names_of
 from handlers.importers.records import Item, LeftOut, damaged, left_out
 from handlers.importers.text_files import TextFile, files_below, names_below, read_or_name, root_of
+from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.memories.import_records import Source
 
 _INDEX = "MEMORY.md"
 _MEMORY_FOLDER, _PROJECTS = "memory", "projects"
 _OF_PROJECTS = f"{_PROJECTS}/*/*.jsonl"
-_SUMMARIES, _MEMORIES_OF_CODEX = "rollout_summaries", "memories"
+_SUMMARIES, _MEMORIES = "rollout_summaries", "memories"
+_HISTORY = "history.jsonl"
+_PROMPT_OF_CLAUDE_CODE, _PROMPT_OF_CODEX = (b'"display"', b'"project"'), (b'"session_id"', b'"ts"', b'"text"')
 _NUMBER = "[0-9][0-9]*/"
 # The folders of years, months and days, by themselves and below the folder of a user.
 _OF_DAYS = tuple(f"{folder}{_NUMBER * level}" for folder in ("", "*sessions/") for level in range(4))
@@ -31,7 +35,7 @@ _OF_LIST = regex(r"#|[-*+]?$|[-*+]\s.*(?:\.md\)|\]\])")  # headings, and items w
 def is_claude_code(path: Path) -> bool:
     """Return whether a path is the auto memory of a project, the folder of a user, a session, or a folder of them."""
     if path.is_file():
-        return is_session(path)
+        return is_session(path) or _is_history(path, _PROMPT_OF_CLAUDE_CODE)
     return _has_memories(path) or _has_sessions(path) or any(map(is_session, path.glob(_OF_PROJECTS)))
 
 
@@ -49,8 +53,28 @@ def _has_memories(path: Path) -> bool:
 def is_codex(path: Path) -> bool:
     """Return whether a path is the folder with the memories, a session, or a folder of sessions."""
     if path.is_file():
-        return is_rollout(path)
-    return (path / _SUMMARIES).is_dir() or (path / "memory_summary.md").is_file() or _has_rollouts(path)
+        return is_rollout(path) or _is_history(path, _PROMPT_OF_CODEX)
+    return _memories_of_codex(path) is not None or _has_rollouts(path)
+
+
+def _memories_of_codex(path: Path) -> Path | None:
+    """Return the folder with the memories of Codex: a path itself, or that in the folder of a user."""
+    folder = path / _MEMORIES if path.name == ".codex" else path
+    has_list = folder.name == _MEMORIES and (folder / _INDEX).is_file()
+    has_summaries = (folder / _SUMMARIES).is_dir() or (folder / "memory_summary.md").is_file()
+    return folder if has_list or has_summaries else None
+
+
+def _is_history(path: Path, members: tuple[bytes, ...]) -> bool:
+    """Return whether a file has the prompts of all sessions, with these members, without an answer."""
+    if path.name != _HISTORY:
+        return False
+    line = first_bytes(path).partition(b"\n")[0]
+    return all(member in line for member in members)
+
+
+def _no_history(path: Path, folder: str) -> Fault:
+    return damaged(path.name, f"holds prompts without their answers: import the sessions, `{folder}`")
 
 
 def _has_rollouts(path: Path) -> bool:
@@ -59,6 +83,8 @@ def _has_rollouts(path: Path) -> bool:
 
 def open_claude_code(source: Source, _stack: ExitStack) -> Read:
     """Return the memories below a folder and the rules of the user; of a session file its exchanges."""
+    if _is_history(source.path, _PROMPT_OF_CLAUDE_CODE):
+        raise _no_history(source.path, "~/.claude/projects")
     if source.path.is_file():
         return open_session(source.path)
     if not source.path.is_dir():
@@ -70,13 +96,15 @@ def open_claude_code(source: Source, _stack: ExitStack) -> Read:
 
 def open_codex(source: Source, _stack: ExitStack) -> Read:
     """Return the handbook and the summaries of sessions; of a session file its exchanges."""
+    if _is_history(source.path, _PROMPT_OF_CODEX):
+        raise _no_history(source.path, "~/.codex/sessions")
     if source.path.is_file():
         return partial(rollout_items, source.path)
     if not source.path.is_dir():
         raise damaged(source.path.name, "is no folder and no session")
     if _has_rollouts(source.path):
         return partial(_rollouts, source.path)
-    return partial(_codex_items, source.path)
+    return partial(_codex_items, _memories_of_codex(source.path) or source.path)
 
 
 def _sessions(folder: Path, items: Callable[[Path], Iterator[Item]]) -> Iterator[Item]:
@@ -96,8 +124,8 @@ def _sessions(folder: Path, items: Callable[[Path], Iterator[Item]]) -> Iterator
 
 def _rollouts(folder: Path) -> Iterator[Item]:
     yield from _sessions(folder, rollout_items)
-    for name in names_below(folder / _MEMORIES_OF_CODEX, ".md"):
-        yield LeftOut("a memory, which is imported with its folder", f"{_MEMORIES_OF_CODEX}/{name}")
+    for name in names_below(folder / _MEMORIES, ".md"):
+        yield LeftOut("a memory, which is imported with its folder", f"{_MEMORIES}/{name}")
 
 
 def _claude_code_items(folder: Path) -> Iterator[Item]:

@@ -104,17 +104,17 @@ def _session_items(path: Path, look: Callable[[], _Session]) -> Iterator[Item]:
 
 
 def _look(path: Path) -> _Session:
-    number, at, turns = path.stem, "", _Turns()
+    number, at, turns = "", "", _Turns()
     with path.open("rb") as file:
         for element in lines(file):
             if isinstance(element, LeftOut):
                 continue
             row = element.row
             if text_of(row, "type") in _ROLES:
-                number = text_of(row, "sessionId") or number
+                number = number if number == path.stem else text_of(row, "sessionId") or number
                 at = min(filter(None, (at, time_in(row, "timestamp"))), default="")
             _add(turns, row)
-    return _Session(number, at, _taken_back(turns))
+    return _Session(number or path.stem, at, _taken_back(turns))
 
 
 class _Turns(Struct):

@@ -220,7 +220,8 @@ def _of_turns(
         return
     question, answer = turns[0].text, "\n\n".join(message.text for message in turns[1:])
     text = f"{_QUESTION}{_cut(question)}" + (f"\n\nAnswer: {_cut(answer)}" if answer else "")
-    yield _exchange(system, number, place, text, title, turns[0].at or at, name)
+    exchange = _exchange(system, number, place, text, title, turns[0].at or at, name)
+    yield exchange._replace(details={**exchange.details, "may_be_copied": bool(turns[0].at)})
     for part in (question, answer):
         if len(part.strip()) > MAX_EXCHANGE:
             yield LeftOut(_REST, f"{title or number}, exchange {place}")

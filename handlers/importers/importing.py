@@ -146,7 +146,9 @@ def _placed(item: Item, into: str) -> Item:
     """Return a record in the place that was named; memory blocks keep their paths, which are unique only as
     they are.
     """
-    return item._replace(place=into) if into and isinstance(item, Record) and item.dialect != "paths" else item
+    if not into or not isinstance(item, Record) or item.dialect == "paths":
+        return item
+    return item._replace(place=into, details={**item.details, "may_be_copied": False})
 
 
 def _count(source: Source, read: Read) -> int:
@@ -267,7 +269,8 @@ def _public_value(name: str, value: Any) -> Any:
 
 def _is_repeated(record: Record, tally: _Tally) -> bool:
     """Return whether the source had this record before."""
-    digest = hash((record.dialect, record.kind, record.place, *_identity(record)))
+    place = "" if record.details.get("may_be_copied") else record.place
+    digest = hash((record.dialect, record.kind, place, *_identity(record)))
     if digest in tally.seen:
         return True
     tally.seen.add(digest)

@@ -1,4 +1,7 @@
-"""Takes memories of other programs into `sessions`: known by session, content and time, or by an id of their own."""
+"""Takes memories of other programs into `sessions`: known by session, content and time, or by an id of their own.
+
+An exchange that may be copied, since a program copies those of a session into the next, is known by content and time.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -60,19 +63,23 @@ def take(tx: Tx, records: Sequence[Record]) -> list[int | str]:
 
 
 def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
-    rows = [(_session(tx, record), memories.content_hash(record.text), record.created_at) for record in records]
-    for record, (session, digest, _) in zip(records, rows, strict=True):
+    places = [_places(tx, record) for record in records]
+    hashes = [memories.content_hash(record.text) for record in records]
+    for record, own, digest in zip(records, places, hashes, strict=True):
         if record.snapshot is not None:
-            origin = _origin(record)
+            session, origin = own[0], _origin(record)
             is_anywhere = "has_no_session" in record.details  # its id is unique among all sessions
-            marks = [hash((session, digest)), *[hash((session, _time(record), origin))] * bool(origin)]
+            marks = [hash((place, digest)) for place in own]
+            marks += [hash((session, _time(record), origin))] * bool(origin)
             record.snapshot.seen.add(
                 hash((session, str(record.origin.get("id")))), *marks, *[hash(origin)] * is_anywhere
             )
-    present = set(tx.all("sessions.intake.known", int, rows=rows))
-    keys = [memories.deleted_key(session, digest) for session, digest, _ in rows]
-    deleted_keys = history.known(tx, memories.DELETED_SPACE, keys)
-    new = [number not in present and key not in deleted_keys for number, key in enumerate(keys)]
+    sessions = [memories.of_program(own[0], "") if own[1:] else own[0] for own in places]
+    times = [record.created_at for record in records]
+    present = set(tx.all("sessions.intake.known", int, rows=[*zip(sessions, hashes, times, strict=True)]))
+    keys = [{memories.deleted_key(place, digest) for place in own} for own, digest in zip(places, hashes, strict=True)]
+    deleted_keys = history.known(tx, memories.DELETED_SPACE, [*set[str]().union(*keys)])
+    new = [number not in present and deleted_keys.isdisjoint(own) for number, own in enumerate(keys)]
     earlier = _earlier(tx, records, new)
     outcomes = [
         _outcome(record, _row(tx, record), earlier[at]) if at in earlier else new[at] or (at not in present and DELETED)
@@ -88,6 +95,12 @@ def _take(tx: Tx, records: Sequence[Record]) -> list[bool | str]:
                 origin = index.Origin(writer, row.created_at, record.updated_at or row.created_at)
                 memories.add(tx, row, _NEVER, origin, source_of(record))
     return outcomes
+
+
+def _places(tx: Tx, record: Record) -> list[str]:
+    """Return the session of a record, and the program and time by which it is known, if it may be copied."""
+    session, is_copy = _session(tx, record), bool(record.details.get("may_be_copied"))
+    return [session, *[memories.of_program(session, record.created_at)] * is_copy]
 
 
 def _earlier(tx: Tx, records: Sequence[Record], new: Sequence[bool]) -> dict[int, _Earlier]:
@@ -155,7 +168,12 @@ def _imported(tx: Tx, snapshot: Snapshot, program: str, certain: list[Absent]) -
         if is_there:
             fields = _origin_fields(stored_object(row.origin))
             origin = json_text(fields)
-            marks = ((row.session, row.hash), *((row.session, at, origin) for at in (row.created_at, "")), row.id)
+            marks = (
+                (row.session, row.hash),
+                (memories.of_program(row.session, row.created_at), row.hash),
+                *((row.session, at, origin) for at in (row.created_at, "")),
+                row.id,
+            )
             is_seen = any(hash(mark) in snapshot.seen for mark in marks)
             is_of_session = snapshot.is_apart and hash((row.session, str(fields.get("id")))) in snapshot.seen
             if not is_seen and (is_of_session or hash(origin) in snapshot.seen):

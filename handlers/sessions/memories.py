@@ -92,6 +92,7 @@ class Deleted(NamedTuple):
     content: str
     hash: str
     metadata: str
+    created_at: str
 
 
 def with_session(request: type[Struct]) -> Schema:
@@ -189,12 +190,19 @@ def keep_deleted(tx: Tx, memories: Sequence[Deleted], action: str) -> None:
     writer = tx.writer
     for memory in memories:
         if _IMPORTED in memory.metadata:
-            event = (DELETED_SPACE, deleted_key(memory.session_id, memory.hash), action, None, None, None, *writer)
-            tx.defer(history.flush, (*event, tx.now), 0)  # no target of the call: the memory is one already
+            for place in (memory.session_id, of_program(memory.session_id, memory.created_at)):
+                event = (DELETED_SPACE, deleted_key(place, memory.hash), action, None, None, None, *writer)
+                tx.defer(history.flush, (*event, tx.now), 0)  # no target of the call: the memory is one already
 
 
-def deleted_key(session: str, digest: str) -> str:
-    return stable_id("gone", session, digest)
+def of_program(session: str, at: str) -> str:
+    """Return a name for any session of the program that a session comes from, at a time."""
+    return f"{session.partition(':')[0]}:{at}"
+
+
+def deleted_key(place: str, digest: str) -> str:
+    """Return the key of a text that was deleted in a session, or in any of a program at a time."""
+    return stable_id("gone", place, digest)
 
 
 def deletion_reason(session: str) -> str:

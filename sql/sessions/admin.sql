@@ -19,7 +19,7 @@ WHERE id IN (
     ) AS s
     WHERE s.total - s.size < :bytes
 )
-RETURNING id, session_id, content, hash, metadata;
+RETURNING id, session_id, content, hash, metadata, created_at;
 
 -- name: newest
 SELECT id FROM sessions_memory ORDER BY id DESC LIMIT 1;

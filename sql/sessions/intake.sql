@@ -1,5 +1,5 @@
 -- name: known
--- Rows are (session, hash, time); an empty time is any. Returns the numbers of the rows whose memory is there.
+-- Rows are (session, hash, time); `program:` is any session of it, and an empty time is any. Returns the numbers of the rows whose memory is there.
 SELECT r.key
 FROM jsonb_each(:rows) AS r
 WHERE
@@ -7,7 +7,7 @@ WHERE
         SELECT 1
         FROM sessions_memory AS m
         WHERE
-            m.hash = r.value ->> 1 AND m.session_id = r.value ->> 0
+            m.hash = r.value ->> 1 AND r.value ->> 0 IN (m.session_id, substr(m.session_id, 1, instr(m.session_id, ':')))
             AND r.value ->> 2 IN (m.created_at, '')
     );
 

@@ -1,7 +1,7 @@
 -- name: delete_memory
 -- Returns the memory, for the history.
 DELETE FROM sessions_memory WHERE id = :id
-RETURNING id, session_id, content, hash, metadata;
+RETURNING id, session_id, content, hash, metadata, created_at;
 
 -- name: delete_mentions
 DELETE FROM sessions_mention WHERE memory_id IN (SELECT value FROM json_each(:memories));
@@ -25,4 +25,4 @@ WHERE
     AND session_id = :session_id
     AND kind = 'handoff'
     AND metadata ->> 'hook' = 1
-RETURNING id, session_id, content, hash, metadata;
+RETURNING id, session_id, content, hash, metadata, created_at;

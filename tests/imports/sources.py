@@ -42,6 +42,11 @@ def fixture(name: str) -> Make:
     return make
 
 
+def of_another_day(text: str, day: str) -> str:
+    """Return a text with the times of another day of that month."""
+    return text.replace("2026-05-01", f"2026-05-0{day}")
+
+
 def json_file(name: str, value: Any) -> Make:
     """A JSON document."""
 
@@ -501,12 +506,15 @@ SOURCES: Mapping[str, Given] = {
         {"memories": 1, "already there": 0, "left out": 2},
     ),
     "claude-code sessions": Given(
-        text_files("-web", {f"s{at}.jsonl": SESSION.replace("s9", f"s{at}") for at in "12"}),
+        text_files("-web", {f"s{at}.jsonl": of_another_day(SESSION.replace("s9", f"s{at}"), at) for at in "12"}),
         "claude-code",
         {"memories": 2, "already there": 0, "left out": 4},
     ),
     "codex sessions": Given(
-        text_files("sessions", {f"2026/05/0{at}/rollout-s{at}.jsonl": ROLLOUT.replace("s7", f"s{at}") for at in "12"}),
+        text_files(
+            "sessions",
+            {f"2026/05/0{at}/rollout-s{at}.jsonl": of_another_day(ROLLOUT.replace("s7", f"s{at}"), at) for at in "12"},
+        ),
         "codex",
         {"memories": 4, "already there": 0, "left out": 12},
     ),
@@ -533,7 +541,11 @@ SOURCES: Mapping[str, Given] = {
     ),
     "gemini-cli folder": Given(
         text_files(
-            "home", {f"tmp/{at}/chats/session-{at}.json": json.dumps({**GEMINI, "sessionId": at}) for at in "ab"}
+            "home",
+            {
+                f"tmp/{at}/chats/session-{at}.json": of_another_day(json.dumps({**GEMINI, "sessionId": at}), at)
+                for at in "12"
+            },
         ),
         "gemini-cli",
         {"memories": 4, "already there": 0, "left out": 6},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernel.core.errors import Fault
-from tests.imports.harness import Shell, contents
+from tests.imports.harness import Shell, contents, rows
 from tests.imports.sources import HEADS, json_file
 
 GONE = ": gone at the source"
@@ -322,3 +322,65 @@ def test_sessions_of_codex_are_taken_from_the_folder_of_a_user(shell: Shell, tmp
         "left out: 1 a record of the program",
         "left out: 1 memories/MEMORY.md: a memory, which is imported with its folder",
     ]
+
+
+def resumed_session(number: str, folder: Path, *records: Mapping[str, Any]) -> Path:
+    """A file that begins with the records of other sessions, each in the name of this one."""
+    path = folder / f"{number}.jsonl"
+    path.write_text("\n".join(json.dumps({**row, "sessionId": number}) for row in records), encoding="utf-8")
+    return path
+
+
+def test_exchanges_that_a_program_copies_into_a_resumed_session_are_imported_once(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "projects").mkdir()
+    first, later = BEGUN, [said("q2", "a1", "Hot?"), said("a2", "q2", "Boiling.")]
+    shell.bring(resumed_session("s5", tmp_path / "projects", *first))
+    resumed_session("s1", tmp_path / "projects", *first, *later)  # it sorts before the session that it goes on with
+    texts = ["Question: Hot?\n\nAnswer: Boiling.", "Question: Which tea?\n\nAnswer: Sencha."]
+    expected = [{"memories": 1, "already there": 1, "repeated": 1}, {"already there": 2, "repeated": 1}]
+    for counts in expected:
+        assert shell.bring(tmp_path / "projects")["counts"] == {**counts, "left out": 0}
+        assert sorted(contents(shell)) == texts
+    assert {row["session_id"] for row in rows(shell, "sessions_memory")} == {"claude-code:s1", "claude-code:s5"}
+    assert shell.bring(tmp_path / "projects", "--into", "work")["counts"]["memories"] == 2  # another place
+
+
+def test_an_exchange_that_was_deleted_stays_so_if_a_resumed_session_brings_it_again(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.bring(resumed_session("s1", tmp_path, *BEGUN))
+    shell.run("forget", "sessions/1", "--yes")
+    again = {**BEGUN[0], "uuid": "q7", "timestamp": "2026-06-01T08:00:00Z"}  # the same words, another day
+    done = shell.bring(resumed_session("s2", tmp_path, *BEGUN, again, {**BEGUN[1], "uuid": "a7", "parentUuid": "q7"}))
+    assert done["counts"] == {"memories": 1, "already there": 0, "deleted here": 1, "left out": 0}
+
+
+def test_a_session_is_that_of_its_file_even_if_the_program_wrote_another_into_it(shell: Shell, tmp_path: Path) -> None:
+    path = resumed_session("s1", tmp_path, *BEGUN)
+    stray = {**said("q9", "a1", "Whose?"), "sessionId": "s2"}
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n{json.dumps(stray)}", encoding="utf-8")
+    shell.bring(path)
+    assert {row["session_id"] for row in rows(shell, "sessions_memory")} == {"claude-code:s1"}
+
+
+PROMPTS = {
+    "codex": {"session_id": "s1", "ts": 1_760_000_000, "text": "Fix the tests"},
+    "claude": {"display": "Fix the tests", "pastedContents": {}, "timestamp": 1_760_000_000_000, "project": "/web"},
+}
+
+
+@pytest.mark.parametrize(("program", "folder"), [("codex", "~/.codex/sessions"), ("claude", "~/.claude/projects")])
+def test_a_history_of_prompts_is_refused_with_the_folder_of_the_sessions(
+    program: str, folder: str, shell: Shell, tmp_path: Path
+) -> None:
+    path = json_file("history.jsonl", PROMPTS[program])(tmp_path)
+    with pytest.raises(Fault, match=f"^history.jsonl: holds prompts without their answers: import .* `{folder}`"):
+        shell.bring(path)
+
+
+@pytest.mark.parametrize("path", [".codex", ".codex/memories"])
+def test_a_list_alone_is_a_memory_of_codex(path: str, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / ".codex" / "memories").mkdir(parents=True)
+    (tmp_path / ".codex" / "memories" / "MEMORY.md").write_text("The database is on port 5433.", encoding="utf-8")
+    done = shell.bring(tmp_path / path)
+    assert (done["kind"], done["counts"]) == ("codex", {"notes": 1, "already there": 0, "left out": 0})
