@@ -46,7 +46,7 @@ from kernel.calls.dispatch import Dispatch
 from kernel.core.config import Config
 from kernel.core.errors import HTTP_STATUS, Code, Fault
 from kernel.core.ids import utc_now
-from kernel.core.limits import Headers, Limits, read_body, refuse
+from kernel.core.limits import UPLOAD_BYTES, Headers, Limits, read_body, read_large, refuse
 from kernel.http.edge import AccessControl, HttpResponse, send_response
 from kernel.observe.call_log import CallLog
 from kernel.observe.metrics import Snapshot
@@ -229,14 +229,15 @@ class Console:
         """Looks into the file of a form, which only a caller who may import it can send."""
         visit, _ = self._visitors.visit(request)
         transfers.require_all(visit, "Import")
-        body = await read_body(request.receive, transfers.UPLOAD_BYTES)
-        if body is None:
-            message = f"A page takes at most {transfers.UPLOAD_BYTES >> 20} MB: `quipu import PATH` reads any size."
-            return self._failure(request, 413, "invalid", message, {"connection": "close"})
-        upload = upload_of(request.headers.get(b"content-type", b""), body)
-        if upload is None:
-            return self._failure(request, 415, "invalid", "A file comes as multipart/form-data.")
-        model = await transfers.look_into(self._site, visit, upload)
+        with self._site.uploads.room(visit):
+            body = await read_large(request.receive, UPLOAD_BYTES)
+            if body is None:
+                message = f"A page takes at most {UPLOAD_BYTES >> 20} MB: `quipu import PATH` reads any size."
+                return self._failure(request, 413, "invalid", message, {"connection": "close"})
+            upload = upload_of(request.headers.get(b"content-type", b""), body)
+            if upload is None:
+                return self._failure(request, 415, "invalid", "A file comes as multipart/form-data.")
+            model = await transfers.look_into(self._site, visit, upload)
         return self._html("import", "Import", visit, {"model": model}, request)
 
     def _refuse_form(self, request: Request, name: str) -> Answer | None:

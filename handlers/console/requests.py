@@ -1,10 +1,10 @@
 """The fields that the console reads of a request, and the headers of every answer."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from io import StringIO
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 from zoneinfo import ZoneInfo
@@ -95,25 +95,37 @@ class Upload(NamedTuple):
     """A file that a form sent, and its other fields; the name is empty without a file."""
 
     name: str
-    content: bytes
+    content: bytes | memoryview
     fields: Mapping[str, str]
 
 
-def upload_of(content_type: bytes, body: bytes) -> Upload | None:
-    """Return the file of a form of the type multipart/form-data; None for another body."""
+def upload_of(content_type: bytes, body: bytes | bytearray) -> Upload | None:
+    """Return the file of a form of the type multipart/form-data, a part of the body; None for another body."""
     media, _, boundary = content_type.partition(b"boundary=")
     if not media.strip().lower().startswith(b"multipart/form-data") or not boundary:
         return None
-    name, content, fields = "", b"", dict[str, str]()
-    for part in body.split(b"--" + boundary.strip(b'"'), _MOST_FIELDS)[1:]:
-        head, _, value = part.partition(b"\r\n\r\n")
-        disposition = head[:_HEAD_BYTES].decode("utf-8", "replace")
+    name, content, fields = "", memoryview(b""), dict[str, str]()
+    for begin, end in islice(_parts(body, b"--" + boundary.strip(b'"')), _MOST_FIELDS):
+        middle = body.find(b"\r\n\r\n", begin, end)
+        head_end = end if middle < 0 else middle
+        disposition = body[begin : min(head_end, begin + _HEAD_BYTES)].decode("utf-8", "replace")
+        last = end - 2 if body.endswith(b"\r\n", begin, end) else end
+        value = memoryview(body)[head_end + 4 : max(last, head_end + 4)]
         field, file = (pattern.search(disposition) for pattern in (_FIELD_NAME, _FILE_NAME))
         if file is not None:
-            name, content = file[1], value.removesuffix(b"\r\n")
+            name, content = file[1], value
         elif field is not None:
-            fields[field[1]] = value.removesuffix(b"\r\n").decode("utf-8", "replace")
+            fields[field[1]] = bytes(value).decode("utf-8", "replace")
     return Upload(name, content, fields)
+
+
+def _parts(body: bytes | bytearray, cut: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the parts between the cuts begin and end."""
+    at = body.find(cut)
+    while at >= 0:
+        begin = at + len(cut)
+        at = body.find(cut, begin)
+        yield begin, at if at >= 0 else len(body)
 
 
 def whole_number(text: str, default: int) -> int:

@@ -6,8 +6,8 @@ An import, an export and a backup are the commands of the terminal, run beside t
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +22,13 @@ from handlers.console.requests import Upload, Visit
 from kernel.calls.dispatch import Dispatch
 from kernel.core import data_dir
 from kernel.core.errors import Fault
+from kernel.core.limits import UPLOAD_BYTES
 from kernel.engines.sqlite.unfinished import temporary_folder
 from kernel.security.permissions import Forbidden, Permission
 
-UPLOAD_BYTES = 64 << 20
 _KEPT_SECONDS = 3600  # for which an uploaded file waits for its import
 _MOST_KEPT = 4
+_MOST_COMING = 4  # files, each of which is held in memory
 _NAME_BYTES = 200  # file systems take 255
 _MOST_REMARKS = 50
 _MESSAGE_CHARS = 2000
@@ -71,8 +72,21 @@ class Uploads:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], _Kept] = {}
+        self._coming = set[tuple[str, str]]()
 
-    def keep(self, visit: Visit, home: Path, name: str, content: bytes) -> tuple[Path, str]:
+    @contextmanager
+    def room(self, visit: Visit) -> Iterator[None]:
+        """Lets a file come; raises Fault("busy") if the caller sends one already, or too many do."""
+        owner = _owner(visit)
+        if owner in self._coming or len(self._coming) >= _MOST_COMING:
+            raise Fault("busy", "Another file is being looked into: try again after it.")
+        self._coming.add(owner)
+        try:
+            yield
+        finally:
+            self._coming.remove(owner)
+
+    def keep(self, visit: Visit, home: Path, name: str, content: bytes | memoryview) -> tuple[Path, str]:
         """Write a file into a private folder; return its path and the token that names it."""
         self.drop(visit)
         for owner, kept in list(self._kept.items()):

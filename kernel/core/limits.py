@@ -13,6 +13,7 @@ Header = tuple[bytes, bytes]
 Headers = Mapping[bytes, bytes]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+UPLOAD_PATH, UPLOAD_BYTES = b"/ui/do/import", 64 << 20  # the form with a file, which may be longer than other bodies
 BYTES_PER_SECOND = 65536  # the slowest transfer of a body or answer, after a fixed time
 PREFIX = "QUIPU_LIMIT_"
 MISDIRECTED = 421  # the status for a Host header that is not ours
@@ -200,6 +201,18 @@ async def read_body(receive: "Receive", limit: int) -> bytes | None:
 
 async def read_on(receive: "Receive", message: "Message", limit: int) -> bytes | None:
     """Return `read_body` for a caller that has received the first message; None too if memory does not suffice."""
+    parts = await _parts(receive, message, limit)
+    with suppress(MemoryError):
+        return None if parts is None else bytes(parts)
+    return None
+
+
+async def read_large(receive: "Receive", limit: int) -> bytearray | None:
+    """Return `read_body` without a copy."""
+    return await _parts(receive, await receive(), limit)
+
+
+async def _parts(receive: "Receive", message: "Message", limit: int) -> bytearray | None:
     parts = bytearray()
     with suppress(MemoryError):
         while message["type"] == "http.request":
@@ -207,7 +220,7 @@ async def read_on(receive: "Receive", message: "Message", limit: int) -> bytes |
             if len(parts) > limit:
                 return None
             if not message.get("more_body", False):
-                return bytes(parts)
+                return parts
             message = await receive()
     return None
 

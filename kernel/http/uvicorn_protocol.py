@@ -19,7 +19,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from kernel.core.ids import current_call, new_call_id
-from kernel.core.limits import BYTES_PER_SECOND, Header, Limits, weight
+from kernel.core.limits import BYTES_PER_SECOND, UPLOAD_BYTES, UPLOAD_PATH, Header, Limits, weight
 from kernel.core.memory import until_memory
 from kernel.security.rate_limit import forwarded_address
 
@@ -611,10 +611,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timed_bytes += received
         if self.timed == HEAD and self._timed_bytes > self.limits.header_bytes:
             self.reject(431)
-        elif self.timed == BODY and self._timed_bytes > 2 * self.limits.body + _CHUNKING_BYTES:
+        elif self.timed == BODY and self._timed_bytes > 2 * self._most_of_body() + _CHUNKING_BYTES:
             self.reject(413)
         elif self.trailers is not None and self.trailers.received(received) > self.limits.header_bytes:
             self.reject(431)
+
+    def _most_of_body(self) -> int:
+        return max(self.limits.body, UPLOAD_BYTES if self.url == UPLOAD_PATH else 0)
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1

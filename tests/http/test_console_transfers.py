@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,30 @@ def test_a_file_that_cannot_be_imported_is_refused_in_words(
     answer = look_into(server, name, content, **fields)
     assert (answer.status, words in answer.body.decode()) == (400, True)
     assert [*server.data.glob("import*")] == []
+
+
+def test_a_file_longer_than_any_other_body_is_looked_into(server: House) -> None:
+    answer = look_into(server, "memory.jsonl", GRAPH + b" " * (20 << 20) + b"\n" + GRAPH.replace(b"Zoe", b"Ann"))
+    assert (answer.status, "memory.jsonl is taken for server-memory" in answer.body.decode()) == (200, True)
+
+
+def test_a_caller_sends_one_file_at_a_time(server: House) -> None:
+    media, body = multipart("memory.jsonl", GRAPH, {})
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=60)) as first:
+        first.putrequest("POST", "/ui/do/import")
+        for name, value in (
+            ("origin", f"http://127.0.0.1:{server.port}"),
+            ("content-type", media.decode()),
+            ("content-length", str(len(body))),
+        ):
+            first.putheader(name, value)
+        first.endheaders(body[:9])
+        others = (look_into(server, "memory.jsonl", GRAPH) for _ in range(20))
+        second = next(answer for answer in others if answer.status != 200)  # once the first has come
+        assert (second.status, "Another file is being looked into" in second.body.decode()) == (503, True)
+        first.send(body[9:])
+        assert first.getresponse().status == 200
+    assert look_into(server, "memory.jsonl", GRAPH).status == 200
 
 
 def test_a_name_longer_than_a_file_system_takes_keeps_its_end(server: House) -> None:
