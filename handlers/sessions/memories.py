@@ -13,7 +13,7 @@ from handlers.sessions.settings import option
 from kernel.calls.dialect import Concept, IndexSource
 from kernel.calls.tools import Hints, Hooks, Schema, Tool, write
 from kernel.core.errors import Fault
-from kernel.core.text import spellings
+from kernel.core.text import is_of_long_numbers, spellings
 from kernel.core.times import later
 from kernel.memories.import_records import stable_id
 from kernel.search import index
@@ -266,6 +266,8 @@ def normalized_metadata(metadata: str | None) -> str:
     """Return the metadata as compact JSON text, `{}` for null or none; raises a Fault for other than a JSON object."""
     if metadata is None or metadata.strip() in {"", "null"}:
         return "{}"
+    if is_of_long_numbers(metadata.encode()):
+        raise Fault("invalid", "metadata_json has more digits than a request may have")
     try:
         value: Any = msgspec.json.decode(metadata)
         text = msgspec.json.encode(value).decode()

@@ -65,8 +65,10 @@ def decode_again(
     text = bytes(arguments)
     with suppress(*UNREADABLE):
         text, values = _read(text)
+        mended = json_bytes(_mended(values, _type_info(tool.request)))
         try:
-            return decode(json_bytes(_mended(values, _type_info(tool.request))))
+            if not excess(mended, _LIMITS):  # objects in many texts may be more than a request has
+                return decode(mended)
         except UNREADABLE as again:
             error = again
     wrong = argument_error(tool, error, text)
@@ -121,11 +123,11 @@ def _takes(kinds: Sequence[inspect.Type], kind: type[inspect.Type], others: tupl
     return any(isinstance(one, kind) for one in kinds) and not any(isinstance(one, others) for one in kinds)
 
 
-def _object_in(text: str) -> Any:
-    """Return the object of which this is the JSON text; the text if it is none, or too large for a request."""
-    if text.lstrip()[:1] == "{" and not excess(text.encode(), _LIMITS):
+def _object_in(text: str) -> msgspec.Raw | str:
+    """Return the object of which this is the JSON text, as it is; the text if it is none."""
+    if text.lstrip()[:1] == "{":
         with suppress(*UNREADABLE):
-            return msgspec.json.decode(text)
+            return msgspec.json.decode(text, type=msgspec.Raw)
     return text
 
 

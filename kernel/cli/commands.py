@@ -133,7 +133,8 @@ def spelled_out(words: list[str]) -> list[str]:
     """
     if words and words[0].startswith("--"):
         begin = next((at for at, word in enumerate(words) if word in COMMANDS or word in ALIASES), 0)
-        return spelled_out([*words[begin:], *words[:begin]]) if begin else words
+        is_for_help = not begin and not {"-h", "--help"}.isdisjoint(words)
+        return spelled_out([*words[begin:], *words[:begin]]) if begin else ["--help"] if is_for_help else words
     if words[:1] == ["help"]:
         return [*spelled_out(words[1:]), "--help"]
     return [ALIASES.get(word, word) for word in words[:1]] + words[1:]

@@ -34,6 +34,7 @@ _KANA_MARKS = "\uff9e\uff9f"  # of half width; they are word characters
 _MOST_MARKS = 64  # characters of a heading's marks and blanks before its text
 # Escaped backslashes, and the escapes of half a pair or of a whole pair; the run of backslashes is looked at once.
 _SURROGATES = re.compile(rb"(?<!\\)((?:\\\\)*+)\\u[dD](?:([89abAB]..\\u[dD][c-fC-F]..)|[89a-fA-F]..)", re.DOTALL)
+_MOST_SURROGATES = 100_000  # .4 microseconds each, while no other call is answered
 _LONGEST_NAME = 80  # of which the letters are compared
 _LONG_TEXT = 4096  # characters, over which a regular expression takes half a millisecond
 _CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
@@ -448,8 +449,9 @@ def whole_characters(data: bytes) -> bytes:
     r"""Return JSON text with U+FFFD for each escape of half a surrogate pair.
 
     JavaScript writes `\ud83d` for an emoji that was cut in the middle, and no decoder takes it (RFC 8259 section 8.2).
+    Text with more escapes of surrogates than any cut text has is left as it is.
     """
-    return _SURROGATES.sub(_whole, data)
+    return data if data.count(b"\\ud") + data.count(b"\\uD") > _MOST_SURROGATES else _SURROGATES.sub(_whole, data)
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

@@ -67,6 +67,15 @@ BODIES = {
         "/tools/upsert_entity",
         {"name": "a", "observations_json": f"[{','.join(['1e300'] * 43_000)}]"},
     ),
+    "large numbers in many texts": (
+        "/tools/bulk_save_memories",
+        {"db": "core", "memories": [{**_FACT, "metadata": f'{{"a":[{",".join(["1e300"] * 4_900)}]}}'}] * 64},
+    ),
+    "large numbers in metadata": (
+        "/tools/remember",
+        {"session_id": "s", "content": "a", "metadata_json": f'{{"a":[{",".join(["1e300"] * 10_000)}]}}'},
+    ),
+    "halves of emoji": ("/tools/add_memory", {"path": "h", "content": "\ud83d" * 690_000}),
     "backslashes": ("/tools/save_memory", {**_MEMORY, "content": "\\" * 2_000_000}),
 }
 

@@ -413,6 +413,7 @@ def test_a_misspelt_word_is_answered_with_the_nearest_and_the_help_of_its_comman
         ("version", "--version"),
         ("--json search --help", "recall --json --help"),
         ("--data folder key list --help", "key list --data folder --help"),
+        ("--data folder --help", "--help"),
     ],
 )
 def test_other_names_of_a_command_are_taken_for_it(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
