@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from html import escape
 from typing import Literal, NamedTuple
 
@@ -38,6 +38,7 @@ from kernel.security.permissions import Caller, Forbidden, Grant, Permission
 # The caller is None only for the probes.
 Page = Callable[[Caller | None, Headers], Awaitable[HttpResponse]]
 _HEALTH, _READINESS = "/healthz", "/readyz"
+_KEPT = 16  # documents, of grants
 _SHOWN_PATH = 256  # characters
 _PROBE_SECONDS = 2.0  # for the database
 _READY = b'{"status":"ready"}'
@@ -82,8 +83,8 @@ class Pages:
         self._ready = ready
         self._commands = commands
         self._asking: asyncio.Task[Mapping[str, str] | Fault] | None = None
-        self._tool_list = cache(self._encode_tool_list)
-        self._openapi = cache(self._encode_openapi)
+        self._tool_list = lru_cache(_KEPT)(self._encode_tool_list)
+        self._openapi = lru_cache(_KEPT)(self._encode_openapi)
         pages: Mapping[str, Page] = {
             "/": self._home,
             "/tools": self._tools,
@@ -152,10 +153,10 @@ class Pages:
         return home(VERSION, self._dialects(_grant(caller)), headers.get(b"accept", b""))
 
     async def _tools(self, caller: Caller | None, _headers: Headers) -> HttpResponse:
-        return HttpResponse(200, self._tool_list(_grant(caller)))
+        return HttpResponse(200, await asyncio.to_thread(self._tool_list, _grant(caller)))
 
     async def _document(self, caller: Caller | None, _headers: Headers) -> HttpResponse:
-        return HttpResponse(200, self._openapi(_grant(caller)))
+        return HttpResponse(200, await asyncio.to_thread(self._openapi, _grant(caller)))
 
     async def _health(self, _caller: Caller | None, _headers: Headers) -> HttpResponse:
         return HttpResponse(200, HEALTHY)
@@ -209,7 +210,7 @@ def _response(answer: HttpResponse) -> Response:
 
 def _grant(caller: Caller | None) -> Grant:
     assert caller is not None
-    return caller.grant
+    return caller.grant.of_all_places()
 
 
 def _listed(entry: ToolEntry) -> Schema:

@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from kernel.calls.dialect import Dialect
+from kernel.calls.dispatch import ToolEntry
 from kernel.calls.schema import input_schema, output_schema
 from kernel.calls.tools import Prompt, Resource, ResourceContents, Resources, ResourceTemplate, Skill, Tool
 from kernel.core.config import VERSION
@@ -19,6 +21,7 @@ SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 _SCHEME = "skill://"
 _ENTRY = "SKILL.md"
 _MEDIA = "text/markdown"
+_KEPT = 1024  # encoded tools: a few times all that there are
 
 
 def skills_of(dialects: Sequence[Dialect]) -> tuple[Skill, ...]:
@@ -109,16 +112,16 @@ def close(result: Object, tail: bytes) -> bytes:
 
 def static_results(
     era: Era,
-    tools: Sequence[Tool],
+    entries: Sequence[ToolEntry],
     dialects: Sequence[Dialect],
     cache: messages.Cache = "static",
     *,
     strict: bool = False,
 ) -> Mapping[str, bytes]:
     """Return the encoded results by method that are the same for every caller with the same grant."""
-    tail = _tail(era, cache)
+    tail, tools = _tail(era, cache), [entry.tool for entry in entries]
     served = capabilities(tools, dialects)
-    entry = {"tools/list": close({"tools": [tool_entry(tool, strict=strict) for tool in tools]}, tail)}
+    entry = {"tools/list": close({"tools": [_encoded(entry, strict) for entry in entries]}, tail)}
     if era is LEGACY:
         entry |= {name: close({}, _tail(era, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)}
     else:
@@ -174,6 +177,11 @@ def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
         for dialect in dialects
         if dialect.offers.resources and dialect.offers.resources.whole
     )
+
+
+@lru_cache(_KEPT)
+def _encoded(entry: ToolEntry, strict: bool) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(tool_entry(entry.tool, strict=strict)))
 
 
 def tool_entry(tool: Tool, *, strict: bool = False) -> Object:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
@@ -46,6 +46,8 @@ _STRUCTURED = b',"structuredContent":'
 _TOO_OLD = "This needs to ask you something first, which takes a client of protocol version 2026-07-28."
 # Characters of an unknown name in an error message.
 _MAX_NAME_SHOWN = 128
+_KEPT_QUERIES = 64
+_KEPT_ROUTES = 1024  # a few times all tools that there are
 
 
 class Profile(NamedTuple):
@@ -93,7 +95,9 @@ class Service:
         self._methods = self._resources.offered(capabilities)
         cache = "own" if grant.by_key else "static"
         self._static_results = {
-            era.name: listings.static_results(era, served_tools, dialects, cache, strict=profile.strict)
+            era.name: listings.static_results(
+                era, [entries[tool.name] for tool in served_tools], dialects, cache, strict=profile.strict
+            )
             for era in (LEGACY, MODERN)
         }
         self._tails = {era.name: listings.result_tails(era) for era in (LEGACY, MODERN)}
@@ -226,21 +230,25 @@ class Service:
 
 
 def profiles(make: Callable[[Profile, Grant], Service]) -> Callable[[bytes, Grant], Service]:
-    """Return the service for a query string and a grant, made at first use: `tools=read` leaves out the tools that
-    write, `schemas=strict` is for OpenAI's strict mode.
-    """
-    cached = cache(make)
+    """Return the service for a query string and a grant: `tools=read` leaves out the tools that write,
+    `schemas=strict` is for OpenAI's strict mode.
 
-    @lru_cache(maxsize=64)
+    `make` is called for each request; it gets no places, so that all keys of a permission share a service.
+    """
+
     def choose(query: bytes, grant: Grant) -> Service:
-        if not query:
-            return cached(EVERYTHING, grant)
-        chosen = parse_qs(query.decode("latin-1"))
-        return cached(Profile(chosen.get("tools") == ["read"], chosen.get("schemas") == ["strict"]), grant)
+        return make(_profile(query) if query else EVERYTHING, grant.of_all_places())
 
     return choose
 
 
+@lru_cache(_KEPT_QUERIES)
+def _profile(query: bytes) -> Profile:
+    chosen = parse_qs(query.decode("latin-1"))
+    return Profile(chosen.get("tools") == ["read"], chosen.get("schemas") == ["strict"])
+
+
+@lru_cache(_KEPT_ROUTES)
 def _route(entry: ToolEntry) -> ToolRoute:
     tool = entry.tool
     header = tool.name.encode() if tool.name.isascii() else b""

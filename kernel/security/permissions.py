@@ -98,6 +98,10 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
     def allows_dialect(self, dialect: str) -> bool:
         return not self.dialects or dialect in self.dialects
 
+    def of_all_places(self) -> "Grant":
+        """Return the grant that is not held to places, whose lists of tools are the same."""
+        return self if self.reach is None else grant(self.permission, self.dialects, self.by_key)
+
 
 _grant = lru_cache(maxsize=_CACHED_GRANTS)(Grant)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from kernel.server.worker import Worker
 
 
+_KEPT_SERVICES = 64  # of hundreds of addresses, each of which every caller may ask for
+
+
 class Application:
     """The server's application; `fast_routes` are the paths that `kernel.http.fast_path` answers without it."""
 
@@ -59,7 +62,16 @@ class Application:
         resources = frozenset(path for path in addresses if "," not in path)
         self.access = access_control(kernel, self.tenants, resources)
         self.streams = UpdateStreams(kernel.seal_key)
-        self._mcp = {path: self._endpoint(path, names, limits) for path, names in addresses.items()}
+        self._addresses = (
+            addresses
+            if worker is None
+            else {path: tuple(map(unsubscribable, dialects)) for path, dialects in addresses.items()}
+        )
+        services = lru_cache(_KEPT_SERVICES)(self._service)
+        self._mcp = {
+            path: Endpoint(profiles(partial(services, path)), limits, self.access, path, self.streams)
+            for path in addresses
+        }
         self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._methods = MethodRoutes(kernel.dispatch, limits, self.access)
@@ -119,6 +131,9 @@ class Application:
         """Return the address of several dialects with their names in the order of `addresses`."""
         names = path.removeprefix("/mcp/").split(",", len(self._position))
         return f"/mcp/{','.join(sorted(names, key=lambda name: self._position.get(name, -1)))}"
+
+    def _service(self, path: str, profile: Profile, grant: Grant) -> Service:
+        return service(self.kernel, self._addresses[path], profile, grant)
 
     def close(self) -> None:
         self.tenants.close()
@@ -240,12 +255,6 @@ class Application:
         from kernel.observe.metrics import kept_counters
 
         return kept_counters(self._worker.kept())
-
-    def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
-        if self._worker is not None:
-            dialects = tuple(map(unsubscribable, dialects))
-        choose = profiles(partial(service, self.kernel, dialects))
-        return Endpoint(choose, limits, self.access, path, self.streams)
 
 
 def _noting(note: Callable[[Sequence[Header]], None], route: FastRoute) -> FastRoute:

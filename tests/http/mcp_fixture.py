@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -359,8 +360,8 @@ def unlocked(dispatch: Dispatch) -> AccessControl:
 def served(folder: Path) -> Iterator[Served]:
     """Serve both dialects on /mcp and the plain dialect on /mcp/plain, by uvicorn in a thread."""
     with opened(folder, FIRST, SECOND) as dispatch, opened(folder, PLAIN) as plain:
-        both = Endpoint(profiles(lambda profile, reach: service(dispatch, profile, reach)), LIMITS, unlocked(dispatch))
-        alone = Endpoint(profiles(lambda profile, reach: service(plain, profile, reach)), LIMITS, unlocked(plain))
+        both = Endpoint(profiles(cache(partial(service, dispatch))), LIMITS, unlocked(dispatch))
+        alone = Endpoint(profiles(cache(partial(service, plain))), LIMITS, unlocked(plain))
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await (alone if scope["path"] == "/mcp/plain" else both)(scope, receive, send)

@@ -1,5 +1,6 @@
 """An MCP address serves all dialects, one, or those that it names."""
 
+import gc
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +9,24 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
+from kernel.core.config import Config
 from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
+from kernel.mcp.server import Service
 from kernel.server import app, asgi
 from tests.reliability.server_process import Server, serving
+from tests.security.authenticated_server import House, house
+
+
+def services() -> int:
+    """How many services this process keeps."""
+    gc.collect()
+    return sum(isinstance(kept, Service) for kept in gc.get_objects())
+
+
+def list_tools(house: House, path: str, key: str = "") -> None:
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
+    assert house.ask("POST", path, key, body, headers).status == 200
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +180,20 @@ def test_a_page_names_the_method_that_it_takes(server: Server) -> None:
     error = {"code": "method_not_allowed", "message": "Method not allowed, use GET, HEAD."}
     assert (answer.status_code, answer.json()) == (405, {"error": error})
     assert answer.headers["allow"] == "GET, HEAD"
+
+
+def test_a_server_keeps_few_lists_of_tools_however_many_addresses_and_keys_there_are(tmp_path: Path) -> None:
+    with house(Config(data=tmp_path / "data", model=None)) as open_server:
+        before = services()
+        for dialects in asgi.selections(app.DIALECTS):
+            for query in ("", "?tools=read", "?schemas=strict"):
+                list_tools(open_server, f"{asgi.address(dialects)}{query}")
+        assert services() - before == 64
+    with house(Config(data=tmp_path / "other", model=None)) as locked_server:
+        before = services()
+        keys = [locked_server.key("write", write=(f"paths:agent{number}",)) for number in range(5)]
+        locked_server.told()
+        for key in keys:
+            list_tools(locked_server, "/mcp", key)
+            assert locked_server.ask("GET", "/openapi.json", key).status == 200
+        assert services() - before == 1
