@@ -82,6 +82,7 @@ _CANDIDATES = 20  # by words, if there are no vectors; not measured
 # In a transformer's vectors two names lie farther apart than in the sum of their words, and so do numbers of two
 # subjects; words that mean the same lie nearer. Chosen by the agreement with its decisions.
 _OTHERS_APART, _NUMBERS_APART, _SAME_NEARER, _SAME_DAY_NEARER = 0.2, 0.1, 0.05, 0.2
+_MOST_APART, _MOST_NEARER = max(_OTHERS_APART, _NUMBERS_APART), max(_SAME_NEARER, _SAME_DAY_NEARER)
 MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES = (
     "Choose: merge it with update_memory, replace it with supersede_memory, keep both by calling smart_save_memory "
@@ -258,8 +259,11 @@ def _similar_hits(tx: Tx, request: SmartSaveMemory, hits: Sequence[Hit]) -> list
     rows = repository.get_many(tx, request.db, [*hits_by_id])
 
     def is_similar(content: str, distance: float) -> bool:
+        if distance < limit - _MOST_APART:
+            return True
         texts = content, request.content
-        return distance < limit + _nearer(*texts) or index.begins_alike(*texts) or index.ends_alike(*texts)
+        is_near = distance < limit + _MOST_NEARER and distance < limit + _nearer(*texts)
+        return is_near or index.begins_alike(*texts) or index.ends_alike(*texts)
 
     return [hits_by_id[row.id] for row in rows if is_similar(row.content, hits_by_id[row.id].distance or 0.0)]
 
