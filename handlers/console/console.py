@@ -32,6 +32,7 @@ from handlers.console.rendering import Renderer
 from handlers.console.requests import (
     FORM_BYTES,
     SECURITY,
+    TEXT_BYTES,
     Answer,
     Request,
     Visit,
@@ -66,6 +67,8 @@ _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _DOWNLOAD = {"content-disposition": 'attachment; filename="memories.jsonl"'}
 _WRONG_KEY = "This key is unknown, has expired or was revoked."
 _WRONG_CODE = "This code is unknown, was used or is older than a minute; `quipu ui` makes another."
+_LOGGED_OUT = "You are no longer logged in. Nothing was written: log in, then send it again."
+_TOO_LONG = f"A text of a page has at most {TEXT_BYTES >> 10} KB: `quipu add` and `quipu edit` take longer texts."
 _NOTICES = {
     "edited": "Saved. The text before it is among the versions.",
     "forgotten": "Forgotten. Undo brings it back, as long as its changes are kept.",
@@ -209,11 +212,15 @@ class Console:
         body = await read_body(request.receive, FORM_BYTES)
         if body is None:
             closing = {"connection": "close"}
-            return self._failure(request, 413, "invalid", f"A form has at most {FORM_BYTES} bytes.", closing)
+            return self._failure(request, 413, "invalid", _TOO_LONG, closing)
         fields = parameters(body)
         if name in self._of_sessions:
             return self._of_sessions[name](request, fields)
-        visit, _ = self._visitors.visit(request)
+        values = {"typed": fields.get("text"), "id": fields.get("id", "")}
+        try:
+            visit, _ = self._visitors.visit(request)
+        except Unauthenticated as error:
+            return self._ask_for_key(request, error, values)
         action = ACTIONS.get(name)
         if action is None:
             raise Fault("not_found", "There is no such action.")
@@ -221,7 +228,6 @@ class Console:
             async with self._access.tenants.use(visit.caller.tenant) as dispatch:
                 outcome = await action(self._site, dispatch, visit, fields)
         except Fault as fault:
-            values = {"typed": fields.get("text"), "id": fields.get("id", "")}
             return self._failure(request, HTTP_STATUS[fault.code], fault.code, fault.message, values=values)
         return self._done(request, visit, outcome)
 
@@ -292,7 +298,7 @@ class Console:
             return self._failure(request, 404, "not_found", "There is no such file.")
         return Answer(200, file.body, file.media, _FOREVER)
 
-    def _ask_for_key(self, request: Request, error: Unauthenticated) -> Answer:
+    def _ask_for_key(self, request: Request, error: Unauthenticated, values: Mapping[str, Any] = {}) -> Answer:
         if request.method == "GET" and request.path == f"{_PREFIX}/{consent.NAME}" and self._site.sign_in:
             if request.headers.get(b"sec-fetch-site") == b"cross-site":  # a step of our own brings the cookie
                 again = f"{request.path}?{urlencode(request.query)}"
@@ -302,7 +308,9 @@ class Console:
             return Answer(303, b"", headers={"location": f"{_PREFIX}/login"})
         refusal = self._access.refusal(error, request.path, request.headers)
         challenge = {"www-authenticate": dict(refusal.headers)[b"www-authenticate"].decode("latin-1")}
-        return self._failure(request, refusal.status, "forbidden", f"{error}.", challenge)
+        is_session = b"authorization" not in request.headers and not request.path.endswith(".json")
+        message = _LOGGED_OUT if is_session else f"{error}."
+        return self._failure(request, refusal.status, "forbidden", message, challenge, values)
 
     def _failure(
         self,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from handlers.console.reading import SHOWN_CHARS, Place, Site, allowed_dialects, place_of, read
 from handlers.console.records import Call, DiffLine, Event, calls_of, compare, events, with_texts
-from handlers.console.requests import CRLF, FORM_BYTES, Visit, as_shown
+from handlers.console.requests import CRLF, FORM_BYTES, TEXT_BYTES, Visit, as_shown
 from kernel.calls.dialect import beside_of
 from kernel.calls.dispatch import Dispatch
 from kernel.core.errors import Fault
@@ -28,7 +28,7 @@ _LEAST_TYPED = 4  # characters of an id that names a memory by its beginning
 _MEANT = 3  # memories that a refusal names
 _LOOKED_AT = 20  # memories with the same beginning
 _NEIGHBOURS = 10  # before a misspelt key, and as many after it
-_FORM_ROOM = FORM_BYTES - 8192  # for the text of a form, next to its other fields
+_FORM_ROOM = FORM_BYTES - TEXT_BYTES // 2  # for the text of a form as it is sent, next to its other fields
 
 
 class Document(NamedTuple):
@@ -285,7 +285,7 @@ def _fits_form(text: str) -> bool:
     """Return whether a form can hold the text and send it back as it is: a page has no NUL, a line end is
     sent as CRLF.
     """
-    if len(text) > _FORM_ROOM or "\0" in text:
+    if len(text) > TEXT_BYTES or "\0" in text:
         return False
     form_text = as_shown(text).replace("\n", CRLF)
     return len(quote_plus(form_text, errors="replace")) <= _FORM_ROOM

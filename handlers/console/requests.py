@@ -18,7 +18,8 @@ from kernel.core.limits import Headers
 from kernel.core.times import COMING_WORDINGS, WORDINGS, coming_time, past_time
 from kernel.security.permissions import Caller
 
-FORM_BYTES = 65536
+TEXT_BYTES = 65536  # of a text that a form holds
+FORM_BYTES = 4 * TEXT_BYTES  # a browser sends a byte of Chinese or Arabic as three, and fields come beside the text
 CONSOLE = "console"  # the name of the client, after the key, in the actor of these calls
 _HTML = "text/html; charset=utf-8"
 _FORM = b"application/x-www-form-urlencoded"

@@ -236,8 +236,8 @@ def test_edit_keeps_the_line_ends_of_the_memory(tmp_path: Path, dialect: str, te
 
 
 def test_text_that_fits_into_a_form_only_without_its_line_ends_is_not_offered_for_editing(server: House) -> None:
-    added(server, "lines/many", "\n" * 12_000)
-    added(server, "lines/few", "\n" * 9_000)
+    added(server, "lines/many", "\n" * 60_000)
+    added(server, "lines/few", "\n" * 30_000)
     assert [state(server, f"paths/lines/{name}")["editable"] is None for name in ("many", "few")] == [True, False]
     assert change(server, "edit", "paths/lines/few", text=in_a_browser(server, "paths/lines/few")).status == 303
 
@@ -337,8 +337,16 @@ def test_long_text_is_cut_and_shown_whole_on_request(server: House) -> None:
     assert cut["editable"] == "x" * 30_000
 
 
+@pytest.mark.parametrize("letters", ["x" * 60_000, "ж" * 30_000, "会" * 20_000])
+def test_texts_of_64_kib_are_added_and_edited_in_every_script(server: House, letters: str) -> None:
+    name = f"script/{ord(letters[0])}"
+    assert send(server, "add", {"text": letters, "dialect": "paths", "name": name, "until": ""}).status == 303
+    assert change(server, "edit", f"paths/{name}", text=f"{letters}!").status == 303
+    assert state(server, f"paths/{name}")["editable"] == f"{letters}!"
+
+
 def test_text_without_room_in_a_form_is_not_offered_for_editing(server: House) -> None:
-    added(server, "huge", "ж" * 20_000)
+    added(server, "huge", "ж" * 50_000)
     assert state(server, "paths/huge")["editable"] is None
 
 

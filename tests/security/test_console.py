@@ -144,7 +144,7 @@ def test_forms_are_forms_of_a_bounded_size(open_server: House) -> None:
     assert post(open_server, "forget", fields, as_json).status == 415
     as_text = ours(open_server, **{"content-type": "text/plain"})
     assert post(open_server, "forget", fields, as_text).status == 415
-    assert post(open_server, "edit", {**fields, "text": "x" * 70_000}, ours(open_server)).status == 413
+    assert post(open_server, "edit", {**fields, "text": "x" * 300_000}, ours(open_server)).status == 413
     latin = open_server.ask("POST", "/ui/do/edit", body=b"id=%FF%FE", headers=ours(open_server))
     assert latin.status == 400
     assert open_server.tool("add_memory", {"path": "bounded", "content": "x"}).status == 409
@@ -270,6 +270,10 @@ def test_sessions_end_within_a_second_of_the_revocation_of_their_key(server: Hou
         time.sleep(0.02)
     fields = {"scope": "read"}
     assert post(server, "create-key", fields, {**ours(server), **cookie}).status == 401
+    late = post(server, "edit", {"id": "paths/x", "text": "typed for long"}, {**ours(server), **cookie})
+    assert late.status == 401
+    for shown in ("You are no longer logged in. Nothing was written", "typed for long", 'href="/ui/login"'):
+        assert shown in late.body.decode()
     assert post(server, "login", {"key": key}, ours(server)).status == 401
     catalogue("S31", injected="sessions of a revoked key", times=1, outcome="ended within a second")
 
