@@ -35,6 +35,7 @@ from kernel.core.text import json_decoder, one_line
 from kernel.memories import witness
 from kernel.search import index
 from kernel.search.fusion import Verdict
+from kernel.security import api_keys
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission
 from kernel.store import audit
 from kernel.store.transaction import Target, Tx
@@ -340,9 +341,9 @@ COMMANDS: Mapping[str, Tool] = {
 
 
 def local_caller(data: Path, tenant: str) -> Caller:
-    """Return the caller that may do everything with a tenant that is there; raises Fault("not_found")."""
-    if tenant != MAIN and tenant not in other_tenants(data):
-        raise Fault("not_found", f"There is no tenant {tenant[:63]}.")
+    """Return the caller that may do everything with a tenant that has a folder or a key; raises Fault("not_found")."""
+    if tenant != MAIN and tenant not in other_tenants(data) and not api_keys.opens(data, tenant):
+        raise Fault("not_found", f"There is no tenant {tenant[:63]}: `quipu tenant list` shows all.")
     return Caller(TERMINAL, FULL_ACCESS, tenant)
 
 

@@ -12,6 +12,7 @@ from kernel.calls.dispatch import catch_faults
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar, working
 from kernel.core.config import Config, user_folder
+from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.limits import BOUNDS
 from kernel.core.text import count_of_memories, did_you_mean
@@ -22,6 +23,7 @@ from kernel.engines.sqlite.unfinished import temporary_folder
 from kernel.engines.yielding import Politeness
 from kernel.memories.import_records import DELETED, Ahead, Import, Imported, Remarks, Source, shown
 from kernel.operations import portable_import, undo
+from kernel.security import api_keys
 from kernel.server import app
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -84,6 +86,9 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
     undoable = [call for call in calls if call.tool == origin.tool and call.undoable]
     own = next((call for call in undoable if call.id > after), None)
     _report(arguments, kind, result, own, [call for call in undoable if call.id <= after and call.outcome == _BEGUN])
+    tenant = config.tenant
+    if tenant != MAIN and not (arguments.dry_run or api_keys.opens(config.data, tenant)):
+        note(f"no key opens the tenant {tenant} yet: `quipu key create --scope write --tenant {tenant}` makes one")
     return 0
 
 
@@ -117,7 +122,7 @@ def _report(
     for remark in result.remarks:
         note(_printable(remark))
     if call is not None:
-        print(f"{_told(call.touched, result.counts)}; `quipu undo {call.id}` takes it back")
+        print(f"{_told(call.touched, result.counts) or 'imported no memory'}; `quipu undo {call.id}` takes it back")
     elif not arguments.dry_run:
         print("nothing new was imported")
     for entry in cut_off:

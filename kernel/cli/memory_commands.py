@@ -15,7 +15,6 @@ import msgspec
 
 from kernel.cli import local_client, output, witness
 from kernel.core.config import Config
-from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
 from kernel.core.text import count_of_memories
 
@@ -223,7 +222,7 @@ def _on_file(config: Config) -> Send:
         from kernel.server import app
 
         caller = local_caller(config.data, config.tenant)
-        if command != "add" or config.tenant != MAIN:
+        if command != "add":
             app.require_database(config)
         kernel = app.open_kernel(config._replace(follow=is_replica(config.data)))
         try:

@@ -71,8 +71,7 @@ def require_removable(config: Config, tenant: str) -> None:
         raise Fault("invalid", _MAIN)
     folder = home(config.data, tenant)
     leaving = folder.with_name(f".{folder.name}.removed")
-    has_key = any(key.tenant == tenant for key in api_keys.read(config.data))
-    if not (has_key or folder.is_dir() or leaving.is_dir() or tenant in places(config)):
+    if not (api_keys.opens(config.data, tenant) or folder.is_dir() or leaving.is_dir() or tenant in places(config)):
         raise Fault("not_found", f"There is no tenant {tenant}: `quipu tenant list` shows all.")
 
 

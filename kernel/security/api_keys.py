@@ -83,6 +83,11 @@ def read(data: Path) -> list[Key]:
         raise Fault("storage", f"{FILE} cannot be read, so no caller can be authenticated.") from None
 
 
+def opens(data: Path, tenant: str) -> bool:
+    """Return whether a key was created for the tenant; raises Fault("storage") if the file cannot be read."""
+    return any(key.tenant == tenant for key in read(data))
+
+
 def create(data: Path, made: Key) -> tuple[Key, str]:
     """Stores a new key; returns the stored key and the secret for its owner."""
     return create_all(data, [made])[0]

@@ -318,7 +318,10 @@ def require_database(config: Config) -> None:
     """Raises Fault("not_found") for a place without a database; nothing is made there."""
     if not config.store and not config.file.is_file():
         check_log(config.file)
-        raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
+        if config.tenant != MAIN and config.data.exists():
+            message = f"The tenant {config.tenant} has stored nothing yet, or is none: `quipu tenant list` shows all."
+            raise Fault("not_found", message)
+        raise Fault("not_found", f"There is no Quipu database in {config.data}: name its folder with --data.")
 
 
 def folders_of(config: Config, store_context: StoreContext) -> list[Folder]:

@@ -16,6 +16,7 @@ from kernel.core.errors import Fault
 from kernel.engines.foreign_file import open_external
 from kernel.memories.import_records import Import, Imported, Source
 from kernel.search import index
+from kernel.security import api_keys
 from kernel.server import app
 from kernel.store import history, long_work
 from kernel.store.long_work import Steps
@@ -69,6 +70,33 @@ def rows(config: Config, query: str) -> list[tuple[Any, ...]]:
 
 PATHS = "SELECT path FROM paths_memory ORDER BY path"
 AUDIT = "SELECT tool, outcome, touched FROM audit"
+
+
+def test_an_import_into_a_tenant_that_no_key_opens_says_so(
+    config: Config, run: Run, shelf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = config._replace(environment=SECRETS, tenant="acne")
+    words = parser().parse_args(["import", "shelf", shelf, "--password-env", "GOOD"])
+    assert commands.run(words, other) == 0
+    told = "no key opens the tenant acne yet: `quipu key create --scope write --tenant acne` makes one\n"
+    assert capsys.readouterr().err.endswith(told)
+    api_keys.create(config.data, api_keys.Key("", "write", "2026-01-01T00:00:00.000Z", tenant="acne"))
+    assert commands.run(words, other) == 0
+    assert told not in capsys.readouterr().err
+
+
+def test_an_import_without_a_memory_that_can_be_undone_says_so(
+    config: Config, run: Run, shelf: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_file(source: Source) -> Steps[Imported]:
+        tx = yield
+        tx.run("paths.memories.add", path="a", content="x", content_size=1, now=tx.now)
+        return Imported({"files": 1}, [])
+
+    kind = Import("shelf", "the files of a shelf", take_file)
+    monkeypatch.setattr(app, "DIALECTS", (app.DIALECTS[0]._replace(exchange=Exchange((kind,))), *app.DIALECTS[1:]))
+    assert run("import", "shelf", shelf) == 0
+    assert capsys.readouterr().out == "files: 1\nimported no memory; `quipu undo 1` takes it back\n"
 
 
 def test_import_prints_counts_and_remarks(

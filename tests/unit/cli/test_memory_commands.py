@@ -417,6 +417,21 @@ def test_first_memory_makes_the_database_and_no_other_command_does(
     assert capsys.readouterr().out == "added paths/first\n  `quipu undo 1` takes it back\n"
 
 
+def test_a_tenant_with_a_key_takes_its_first_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("QUIPU_DATA", str(tmp_path / "new"))
+    monkeypatch.setenv("QUIPU_MODEL", "none")
+    assert main(["key", "create", "--scope", "write", "--tenant", "acme"]) == 0
+    for words in (["list"], ["check"]):
+        assert main([*words, "--tenant", "acme"]) == 1
+    nothing = "quipu: The tenant acme has stored nothing yet, or is none: `quipu tenant list` shows all.\n"
+    assert capsys.readouterr().err.endswith(nothing * 2)
+    assert main(["add", "text", "--name", "first", "--tenant", "acme"]) == 0
+    assert main(["list", "--tenant", "acme"]) == 0
+    assert "paths/first" in capsys.readouterr().out
+
+
 def test_stats_count_by_space(quipu: Quipu, call: Call) -> None:
     for path in ("a", "b"):
         call("add_memory", path=path, content="text")
