@@ -159,6 +159,14 @@ def url_of(entry: Entry) -> str:
     return next((str(entry[key]) for key in ("url", "serverUrl", "httpUrl") if key in entry), "")
 
 
+def server_of(url: str) -> str:
+    """Return the host and port of an address, or all of a text that is none."""
+    try:
+        return urlsplit(url).netloc or url
+    except ValueError:
+        return url
+
+
 def is_local(url: str, port: int | None = None) -> bool:
     try:
         parts = urlsplit(url)

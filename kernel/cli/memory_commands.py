@@ -287,12 +287,15 @@ def _from_editor(before: str, config: Config) -> str:
     import subprocess
 
     environment, is_windows = config.environment, sys.platform == "win32"
-    chosen = environment.get("VISUAL") or environment.get("EDITOR")
+    chosen = environment.get("VISUAL", "").strip() or environment.get("EDITOR", "").strip()
     if not chosen and not sys.stdin.isatty():
         raise Fault("invalid", "There is no terminal for an editor: --text TEXT gives the text, - standard input.")
     command = chosen or ("notepad" if is_windows else "vi")
+    try:
+        words = shlex.split(command, posix=not is_windows)  # on Windows a backslash is part of a path
+    except ValueError as error:
+        raise Fault("invalid", f"Cannot run the editor {command}: {error}; EDITOR names another.") from None
     file = _new_file(before)
-    words = shlex.split(command, posix=not is_windows)  # on Windows a backslash is part of a path
     try:
         status = subprocess.run([*words, str(file)], check=False).returncode  # noqa: S603  # chosen by the user
     except OSError as error:

@@ -141,9 +141,8 @@ def _kept_key(client: Client, file: Path, arguments: argparse.Namespace, config:
         return ""
     before = client_entries.url_of(entry)
     if not client_entries.is_same_server(before, _url(arguments, config)):
-        note(
-            f"{client.title}: the key for {urlsplit(before).netloc} is not sent to another server: pass one with --key"
-        )
+        server = client_entries.server_of(before)
+        note(f"{client.title}: the key for {server} is not sent to another server: pass one with --key")
         return ""
     remove = f"quipu setup --client {client.name} --remove"
     note(f"{client.title}: the entry keeps its key; `{remove}` takes out both")

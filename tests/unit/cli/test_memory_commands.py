@@ -369,6 +369,23 @@ def test_without_a_terminal_only_an_editor_of_the_users_choice_runs(
     assert (quipu("edit", "paths/car"), typed(tmp_path)) == ((1, "", told), [])
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("vim '", "Cannot run the editor vim ': No closing quotation; EDITOR names another."),
+        ("vim \\", "Cannot run the editor vim \\: No escaped character; EDITOR names another."),
+        (" ", "There is no terminal for an editor: --text TEXT gives the text, - standard input."),
+    ],
+)
+def test_an_editor_that_is_no_command_is_refused_and_no_file_is_left(
+    quipu: Quipu, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, told: str
+) -> None:
+    call("add_memory", path="car", content="red")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", command)
+    assert (quipu("edit", "paths/car"), typed(tmp_path)) == ((1, "", f"quipu: {told}\n"), [])
+
+
 def test_a_refused_text_without_words_is_not_kept(quipu: Quipu, call: Call, tmp_path: Path) -> None:
     call("add_memory", path="car", content="red")
     told = "quipu: Memory content is required (content)\n"
