@@ -98,6 +98,20 @@ PAIRS = [
     ("小周住在苏州。", "小周搬到了无锡。", "小周住在哪里？"),
     ("西村さんの先生は岡さんです。", "西村さんの先生は森さんです。", "西村さんの先生は誰ですか？"),
     ("지우는 대구에 산다.", "지우는 울산으로 이사했다.", "지우는 어디에 살아?"),
+    # A place or a date that was moved, and an employer, each in words of its own.
+    ("Biuro znajduje się w Łodzi.", "Biuro przeniesiono do Lublina.", "gdzie jest biuro?"),
+    ("Kancelář se nachází v Brně.", "Kancelář se přestěhovala do Plzně.", "kde je kancelář?"),
+    ("Lagret ligger i Växjö.", "Lagret har flyttat till Umeå.", "var ligger lagret?"),
+    ("Het magazijn ligt in Breda.", "Het magazijn is verhuisd naar Tilburg.", "waar ligt het magazijn?"),
+    ("Il magazzino si trova a Parma.", "Il magazzino si è trasferito a Modena.", "dove si trova il magazzino?"),
+    ("L'entrepôt se trouve à Lille.", "L'entrepôt a été transféré à Reims.", "où se trouve l'entrepôt ?"),
+    ("Das Archiv befindet sich in Ulm.", "Das Archiv ist nach Gera umgezogen.", "wo befindet sich das Archiv?"),
+    ("Склад находится в Туле.", "Склад переехал в Орёл.", "где находится склад?"),
+    ("Склад знаходиться у Львові.", "Склад переїхав до Одеси.", "де знаходиться склад?"),
+    ("Varasto sijaitsee Turussa.", "Varasto muutti Ouluun.", "missä varasto sijaitsee?"),
+    ("הפגישה ביום שני.", "הפגישה נדחתה ליום חמישי.", "מתי הפגישה?"),
+    ("الاجتماع يوم الثلاثاء.", "تأجل الاجتماع إلى يوم الجمعة.", "متى الاجتماع؟"),
+    ("李明在腾讯工作。", "李明跳槽到了百度。", "李明在哪里工作？"),
 ]
 APART = [
     # Names of one stem.
@@ -113,6 +127,10 @@ APART = [
     ("Bram woont in Assen.", "De broer van Bram is verhuisd naar Zwolle.", "waar woont Bram?"),
     ("Livia lavora a Bari.", "Livia si è trasferita a Lecce.", "dove lavora Livia?"),
     ("小周的老师是陈先生。", "小周的邻居是吴先生。", "小周的老师是谁？"),
+    ("李明在腾讯工作。", "李明加入了合唱团。", "李明在哪里工作？"),
+    ("Ева работает в Яндексе.", "Ева перешла на зелёный чай.", "где работает Ева?"),
+    ("Склад находится в Туле.", "На склад перенесли ящики из Орла.", "где находится склад?"),
+    ("Biuro znajduje się w Łodzi.", "Do biura przeniesiono nowe biurka.", "gdzie jest biuro?"),
     ("Mila plays chess.", "Mila plays tennis with Jo.", "does Mila play chess?"),
     ("Anna lives in Lyon.", "Boris lives in Nantes.", "where does Anna live?"),
     ("The Bern office opens at 8.", "The Basel office opens at 9.", "when does the office open?"),
