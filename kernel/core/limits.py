@@ -112,7 +112,11 @@ BOUNDS: Mapping[str, LimitRange] = {
         "the slowest clients are closed",
     ),
     "queued": LimitRange(
-        1 << 20, 1 << 40, "bytes of all calls that wait to write, and of those that wait to read", "503 `busy`"
+        1 << 20,
+        1 << 40,
+        "bytes of all calls that wait to write, of those that wait to read, and of bodies that are coming, but at "
+        "least two of the largest",
+        "503 `busy`, the slowest bodies 408",
     ),
 }
 

@@ -21,6 +21,7 @@ from kernel.core.ids import current_call
 from kernel.core.limits import Header, Limits
 from kernel.http import uvicorn_protocol
 from kernel.http.edge import CLOSE, HttpResponse, error_response, send_response
+from kernel.http.incoming_bodies import IncomingBodies
 from kernel.security.rate_limit import Bucket, RateLimiter, client_address, forwarded_address
 
 Done = Callable[[HttpResponse], None]
@@ -366,6 +367,7 @@ def protocol(
         "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
         "wheel": uvicorn_protocol.DeadlineWheel(),
         "unsent": uvicorn_protocol.Unsent(max(limits.unsent, 2 * limits.answer)),
+        "incoming": IncomingBodies(max(limits.queued, 2 * limits.body)),
         "addresses": Counter[str](),
         "common": CommonHeaders(),
     }

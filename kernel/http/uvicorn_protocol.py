@@ -8,6 +8,7 @@ import asyncio
 import logging
 import socket
 import struct
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Sized
 from time import monotonic
@@ -21,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from kernel.core.ids import current_call, new_call_id
 from kernel.core.limits import BYTES_PER_SECOND, UPLOAD_BYTES, UPLOAD_PATH, Header, Limits, weight
 from kernel.core.memory import until_memory
+from kernel.http.incoming_bodies import IncomingBodies
 from kernel.security.rate_limit import forwarded_address
 
 # How many responses of this process had which HTTP status; only the event loop counts.
@@ -427,7 +429,7 @@ _REJECTIONS = {
 }
 _RETRIED = (429, 503)
 # The client may still be sending when it is rejected with one of these.
-_REJECTED_WHILE_SENDING = (400, 413, 431, 501)
+_REJECTED_WHILE_SENDING = (400, 408, 413, 431, 501)
 
 
 class CycleTransport(NamedTuple):
@@ -443,11 +445,12 @@ class Rejected(Exception):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection; `limits`, `wheel` and `unsent` are shared by all connections of a server."""
+    """One connection; `limits`, `wheel`, `unsent` and `incoming` are shared by all connections of a server."""
 
     limits = Limits()
     wheel = DeadlineWheel()
     unsent = Unsent(0)
+    incoming = IncomingBodies(sys.maxsize)
     logs_requests = False
     proxies: frozenset[str] = frozenset()  # whose word about the address of a client is taken
     peer = ""
@@ -464,6 +467,7 @@ class LimitedProtocol(HttpToolsProtocol):
     timed = BETWEEN_REQUESTS  # the part that has a deadline, which starts when it does not arrive whole
     _timed_since = 0.0
     _timed_bytes = 0
+    _counted = False  # whether the body that is read is among `incoming`
     _idle_since = 0.0
     _write_stall: tuple[float, int] | None = None  # since when, and bytes in the buffer then
     _largest_write = 0  # since all was taken
@@ -506,6 +510,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._on_parser_error(error)
         if self.reading and not self.rejected:
             self.on_incomplete(len(data))
+        elif self._counted:
+            self._end_count()
 
     def on_message_begin(self) -> None:
         self.reading = HEAD
@@ -569,6 +575,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def discard_input(self) -> None:
         self.rejected = True
+        self._end_count()
         parser = DiscardParser(self.limits.body, self.transport.close)
         self.parser = cast("httptools.HttpRequestParser", parser)
         self.flow.discard()
@@ -603,6 +610,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_incomplete(self, received: int) -> None:
         """Starts or continues the deadline of an incomplete request after a piece of `received` bytes."""
         if self.timed != self.reading:
+            self._end_count()
             self.timed = self.reading
             self._timed_since = self.loop.time()
             self._timed_bytes = 0
@@ -615,6 +623,16 @@ class LimitedProtocol(HttpToolsProtocol):
             self.reject(413)
         elif self.trailers is not None and self.trailers.received(received) > self.limits.header_bytes:
             self.reject(431)
+        elif self.timed == BODY and self.url != UPLOAD_PATH:
+            self._counted = True
+            self.incoming.note(self, self._timed_since, self._timed_bytes, self.loop.time())
+
+    def give_up(self) -> None:
+        self.reject(408)
+
+    def _end_count(self) -> None:
+        self._counted = False
+        self.incoming.remove(self)
 
     def _most_of_body(self) -> int:
         return max(self.limits.body, UPLOAD_BYTES if self.url == UPLOAD_PATH else 0)
@@ -646,6 +664,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         self.wheel.cancel(self)
         self.unsent.remove(self)
+        self._end_count()
         self.flow.discard()
 
     def unsent_bytes(self) -> int:

@@ -4,6 +4,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,6 +131,26 @@ def test_who_does_not_take_the_answers_is_dropped_and_they_with_him(server: Serv
     assert most < 150_000_000
     outcome = f"dropped, at most {most // 1_000_000} MB held"
     catalogue("S26", injected="20 answers of 1 MB asked for, none read", times=20, outcome=outcome)
+
+
+def test_bodies_that_stop_halfway_are_given_up_before_they_fill_the_memory(
+    tmp_path: Path, catalogue: Catalogue
+) -> None:
+    with serving(tmp_path / "data", QUIPU_LIMIT_QUEUED=1 << 20, QUIPU_MODEL="none") as server:
+        assert works(server)
+        process = psutil.Process(server.process.pid)
+        before = process.memory_info().rss
+        sent = request("/mcp", b" " * 4_000_000)[:-1]
+        with crowd(server.port, sent, count=50) as peers:
+            grown = process.memory_info().rss - before
+            assert works(server)
+            for peer in peers:
+                peer.socket.settimeout(0.05)
+                with suppress(TimeoutError):
+                    peer.listen()
+            given_up = [status(peer.said) for peer in peers].count(408)
+    assert (given_up >= 45, grown < 100_000_000) == (True, True), (given_up, grown)
+    catalogue("S26", injected="50 bodies of 4 MB that stop before their end", times=50, outcome=f"{grown:,} bytes held")
 
 
 def test_a_connection_too_many_is_told_so_and_the_others_are_served(server: Server, catalogue: Catalogue) -> None:
