@@ -182,12 +182,8 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     """
     base.space(tx, request.db)
     base.check_word("category", request.category)
-    wrong = None
-    if request.wrong_memory_id is not None:
-        wrong = repository.get(tx, Memory, request.db, request.wrong_memory_id)
-    elif request.wrong_content is not None:
-        wrong = _find_by_content(tx, request.db, request.wrong_content)
-    twins = _twins(tx, request, wrong) if wrong else []
+    twins = _wrong_memories(tx, request)
+    wrong = next(iter(twins), None)
     for memory in twins:
         base.check_mutable(memory, "correct")
         check_not_replaced(tx, request.db, memory)
@@ -279,12 +275,21 @@ def _nearer(new: str, old: str) -> float:
     return _SAME_NEARER if index.share_half(new, old) else 0.0
 
 
-def _twins(tx: Tx, request: HandleCorrection, wrong: Memory) -> list[Memory]:
-    """Return the wrong memory, and after it, if it was found by its content, the active memories of equal content."""
+def _wrong_memories(tx: Tx, request: HandleCorrection) -> list[Memory]:
+    """Return the wrong memory, and after it, if it is named by its content, the active memories of equal content."""
     if request.wrong_memory_id is not None:
-        return [wrong]
-    which = {"db": request.db, "content": wrong.content, "limit": MAX_ROWS}
-    return [wrong, *(row for row in tx.all("brain.smart.same_content", Memory, **which) if row.id != wrong.id)]
+        return [repository.get(tx, Memory, request.db, request.wrong_memory_id)]
+    if request.wrong_content is None:
+        return []
+    equal = _equal(tx, request.db, request.wrong_content)
+    similar = None if equal else _find_by_content(tx, request.db, request.wrong_content)
+    if similar is None:
+        return equal
+    return [similar, *(row for row in _equal(tx, request.db, similar.content) if row.id != similar.id)]
+
+
+def _equal(tx: Tx, db: str, content: str) -> list[Memory]:
+    return tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=MAX_ROWS)
 
 
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
@@ -294,7 +299,7 @@ def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     limit: float = setting(tx, base.DUPLICATE_DISTANCE)
     near = {hit.id for hit in hits if hit.distance is not None and hit.distance < limit}
     rows = repository.get_many(tx, db, [item.hit.id for item in fused_hits])
-    rows_near = [row for row in rows if row.id in near or row.content == content]
+    rows_near = [row for row in rows if row.id in near]
     same = index.says_the_same(tx, content, [row.content for row in rows_near])
     if True in same:
         return rows_near[same.index(True)]

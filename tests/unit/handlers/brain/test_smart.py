@@ -390,6 +390,16 @@ def test_wrong_memory_is_found_by_content(call_ok: CallOk, home: dict[str, Any],
     assert answer["archived_memory_id"] == home["id"]
 
 
+@pytest.mark.slow
+def test_a_wrong_memory_of_a_megabyte_is_found_by_its_content_among_others(call_ok: CallOk) -> None:
+    texts = [" ".join(f"w{seed * number % 4001:x}" for number in range(190_000)) for seed in range(3, 11)]
+    keys = [call_ok("save_memory", db="core", content=text, category="fact")["id"] for text in texts]
+
+    answer = call_ok("handle_correction", db="core", wrong_content=texts[2], correct_content="There is no list.")
+
+    assert answer["archived_memory_id"] == keys[2]
+
+
 @pytest.mark.parametrize("arguments", [{}, {"wrong_content": "The cat is called Ada"}, {"wrong_content": "\u200b"}])
 def test_correction_without_match_is_only_saved(
     call_ok: CallOk, home: dict[str, Any], arguments: dict[str, str]
