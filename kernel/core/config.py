@@ -1,6 +1,7 @@
 """The configuration of one server, read once from environment variables."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -29,6 +30,9 @@ _URL = regex(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:
 _MAX_DIGITS = 18  # int() refuses a text of thousands
 _NAME = regex(r"(?:[A-Za-z0-9_-]{1,63}\.){0,30}[A-Za-z0-9_-]{1,63}\.?")
 _ADDRESS = regex(r"[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,41}(?:%[A-Za-z0-9_.-]{1,64})?")  # of IPv6
+_AUTHORITY = regex(r"\*|[^/*@\s]+")  # of a host, with its port or without
+_ORIGIN = regex(r"\*|(?:[A-Za-z][A-Za-z0-9+.-]*://)?[^/*@\s]+")
+_IP = regex(rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}|{_ADDRESS.pattern}")
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parents[1] / "model" / "static-multilingual-256-int8"
 
@@ -134,8 +138,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
         undo_hours=_number(values, "QUIPU_UNDO_HOURS", 168, 0, 87_600),
         injection_mode=_choice(values, "QUIPU_SUSPECTS", "quarantine", "flag", "off"),
-        allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
-        allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
+        allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS", _AUTHORITY, "* or names such as memory.example"),
+        allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS", _ORIGIN, "* or origins such as https://app.example"),
         limits=_limits(values),
         environment=values,
         tenant_megabytes=_number(values, "QUIPU_TENANT_MEGABYTES", 148, 1, 1_000_000),
@@ -147,7 +151,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         log_calls=_flag(values, "QUIPU_LOG_CALLS"),
         log_slow=_number(values, "QUIPU_LOG_SLOW", 0, 0, 3_600_000),
         log_requests=_flag(values, "QUIPU_LOG_REQUESTS"),
-        proxies=_names(values, "QUIPU_PROXIES"),
+        proxies=_names(values, "QUIPU_PROXIES", _IP, "addresses such as 127.0.0.1"),
         ui=bool(_number(values, "QUIPU_UI", 1, 0, 1)),
         ui_calls=_KEPT[_choice(values, "QUIPU_UI_CALLS", "0", "1", "full")],
         public=_public(values),
@@ -277,8 +281,15 @@ def _oauth(values: Mapping[str, str]) -> OAuth | None:
     )
 
 
-def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())
+def _names(
+    values: Mapping[str, str], name: str, form: re.Pattern[str] | None = None, forms: str = ""
+) -> tuple[str, ...]:
+    """Return the entries of a list; raises Fault("invalid") for one that no request can have, as the URL of a host."""
+    names = tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())
+    for entry in names:
+        if form and not form.fullmatch(entry):
+            raise Fault("invalid", f"{name} is {forms}, separated by commas, and not {entry[:80]}")
+    return names
 
 
 def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:

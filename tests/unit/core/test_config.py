@@ -170,6 +170,32 @@ def test_every_limit_can_be_set_and_is_documented() -> None:
             "https://a.example:99999",
             "QUIPU_PUBLIC_URL is an address such as https://memory.example",
         ),
+        (
+            "QUIPU_ALLOWED_HOSTS",
+            "a.example, https://b.example/",
+            "QUIPU_ALLOWED_HOSTS is * or names such as memory.example, separated by commas, and not https://b.example/",
+        ),
+        (
+            "QUIPU_ALLOWED_HOSTS",
+            "*.example",
+            "QUIPU_ALLOWED_HOSTS is * or names such as memory.example, separated by commas, and not *.example",
+        ),
+        (
+            "QUIPU_ALLOWED_ORIGINS",
+            "https://a.example/",
+            "QUIPU_ALLOWED_ORIGINS is * or origins such as https://app.example, separated by commas, and not "
+            "https://a.example/",
+        ),
+        (
+            "QUIPU_PROXIES",
+            "10.0.0.0/8",
+            "QUIPU_PROXIES is addresses such as 127.0.0.1, separated by commas, and not 10.0.0.0/8",
+        ),
+        (
+            "QUIPU_PROXIES",
+            "localhost",
+            "QUIPU_PROXIES is addresses such as 127.0.0.1, separated by commas, and not localhost",
+        ),
         ("HOST", "[::1", "HOST is a name or an address, such as 127.0.0.1"),
         ("HOST", "::1]", "HOST is a name or an address, such as 127.0.0.1"),
         ("HOST", "[localhost]", "HOST is a name or an address, such as 127.0.0.1"),
