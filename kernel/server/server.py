@@ -253,13 +253,16 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
         _need_keys(config)
     # The message of uvicorn about a socket that cannot be opened is raised as a Fault.
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
-    address = "a socket it was given" if sockets else f"http://{authority(config.host, config.port)}/mcp"
+    is_inherited = bool(sockets)
+    if not is_inherited and (config.workers > 1 or config.port == 0):
+        sockets = _bound(config)
+        config = config._replace(port=sockets[0].getsockname()[1])
+    address = "a socket it was given" if is_inherited else f"http://{authority(config.host, config.port)}/mcp"
     with closing(LocalAccess.fresh(config.data)) as local:
         if config.workers == 1:
             return _serve(Server(config, address, local, guide=guide), sockets)
         from kernel.server.supervisor import Supervisor
 
-        sockets = sockets or _bound_for_workers(config)
         supervisor = Supervisor(config.workers, config.data, sockets)
         local.publish(sockets)
         outcome = supervisor.run()
@@ -278,7 +281,7 @@ def _serve(server: Server, sockets: list[socket]) -> int:
     return status
 
 
-def _bound_for_workers(config: Config) -> list[socket]:
+def _bound(config: Config) -> list[socket]:
     try:
         return process.listening_sockets(config.host, config.port)
     except OSError as error:

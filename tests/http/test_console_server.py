@@ -56,6 +56,22 @@ def test_server_prints_the_address_of_the_console(tmp_path: Path) -> None:
         assert "console" not in server.log()
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_server_on_any_free_port_prints_it(tmp_path: Path, workers: str) -> None:
+    command = [sys.executable, "-m", "kernel", "serve", "--port", "0", "--data", str(tmp_path), "--workers", workers]
+    environment = {**os.environ, "QUIPU_MODEL": "none"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            ports = set(re.findall(r"http://127\.0\.0\.1:(\d+)/", server.stderr.readline()))
+            (port,) = map(int, ports)
+            client = Client(port)
+            assert client.get("/healthz") == 200
+            client.close()
+        finally:
+            server.terminate()
+
+
 def ui(port: int, *options: str, typed: str | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "kernel", "ui", "--port", str(port), *options]
     return subprocess.run(
