@@ -356,11 +356,11 @@ class Connection:
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         self._copy_log(mode, wait_milliseconds)
 
-    def restart_log(self, wait_milliseconds: int) -> None:
-        """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
-        self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
+    def restart_log(self, wait_milliseconds: int) -> bool:
+        """Copy all of the log and return whether the next commit starts it over; waits for the reads under way."""
+        return self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
 
-    def _copy_log(self, mode: int, wait_milliseconds: int) -> None:
+    def _copy_log(self, mode: int, wait_milliseconds: int) -> bool:
         with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
             self._db.set_busy_timeout(wait_milliseconds)
             if self._readonly:
@@ -368,6 +368,8 @@ class Connection:
             else:
                 stack.callback(self._db.set_busy_handler, self._wait_for_lock)
             self._db.wal_checkpoint(mode=mode)
+            return True
+        return False
 
     def backup(
         self,

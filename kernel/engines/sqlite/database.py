@@ -126,12 +126,13 @@ class Checkpointer:
         elif pages > self._passive_at:
             self._copy = _COPIERS.submit(self._run)
 
-    def _checkpoint(self, pages: int, copy: Callable[[], None]) -> None:
+    def _checkpoint(self, pages: int, copy: Callable[[], bool | None]) -> None:
         self._copy = None
-        self._catch_faults(copy)
+        starts_over = self._catch_faults(copy) is True
         # If a reader needs an old page the log grows on; the next attempt is one stretch later.
         self._passive_at = pages + PASSIVE_PAGES
-        self._warn(pages)
+        if not starts_over:
+            self._warn(pages)
 
     def _warn(self, pages: int) -> None:
         """Warns of a log that does not start over, at twice its limit and at each doubling after that."""

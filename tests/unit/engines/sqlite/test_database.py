@@ -142,6 +142,15 @@ def test_long_read_delays_the_writer_ever_more_rarely() -> None:
     assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_a_reader_is_blamed_for_a_long_log_only_if_there_is_one(held: bool, caplog: pytest.LogCaptureFixture) -> None:
+    log: Any = _Log(held=held)
+    log.write(100_000)  # a large call, or a compaction
+    Checkpointer(catch_faults, lambda: log).after_commit(log)
+    warning = "The write-ahead log has 100000 pages: a reader that does not end keeps it from starting over"
+    assert caplog.messages == [warning] * held
+
+
 def _run_groups(log: Any, *, groups: int) -> None:
     """Runs a checkpointer over a log to which so many groups are written."""
     checkpointer = Checkpointer(catch_faults, lambda: log)
@@ -167,10 +176,11 @@ class _Log:
     def checkpoint(self) -> None:
         """Copies nothing, as with a reader on old pages."""
 
-    def restart_log(self, _wait_milliseconds: int) -> None:
+    def restart_log(self, _wait_milliseconds: int) -> bool:
         """Copies all, unless a reader holds old pages."""
         self.waited += 1
         self._over = not self._held
+        return self._over
 
     def close(self) -> None:
         """Nothing is open."""
