@@ -35,9 +35,10 @@ RETURNING id;
 INSERT INTO sessions_observation (entity_id, content, memory_id, created_at)
 SELECT r.value ->> 0, r.value ->> 1, :memory_id, :now
 FROM jsonb_each(:rows) AS r
-WHERE NOT EXISTS (
-    SELECT 1 FROM sessions_observation AS o
-    WHERE o.entity_id = r.value ->> 0 AND o.content = r.value ->> 1 AND o.memory_id IS :memory_id
+WHERE (r.value ->> 0, r.value ->> 1) NOT IN (
+    SELECT o.entity_id, o.content
+    FROM sessions_observation AS o
+    WHERE o.memory_id IS :memory_id AND o.entity_id IN (SELECT s.value ->> 0 FROM jsonb_each(:rows) AS s)
 );
 
 -- name: add_relation

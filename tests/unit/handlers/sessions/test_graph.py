@@ -68,6 +68,17 @@ def test_equal_observations_of_a_memory_are_kept_once(graph: Ask) -> None:
     assert graph("get_entity", name="Store")["observations"] == ["WAL"]
 
 
+@pytest.mark.slow
+def test_an_entity_of_many_observations_takes_more_of_them_at_once(graph: Ask) -> None:
+    texts = [[f"note {group} {number}" for number in range(1000)] for group in range(12)]
+    for group in (*texts, texts[0]):
+        assert (
+            graph("upsert_entity", name="Store", observations_json=msgspec.json.encode(group).decode())["status"]
+            == "ok"
+        )
+    assert graph("diagnostics")["counts"]["graph_observations"] == 12_000
+
+
 def test_observations_of_many_memories_do_not_hide_older_ones(graph: Ask) -> None:
     graph("upsert_entity", name="Store", observations_json='["one writer", "WAL"]')
     for number in range(1, 52):
