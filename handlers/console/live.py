@@ -121,11 +121,12 @@ class Streams:
     async def _follow(self, visit: Callable[[], Visit], leaving: "asyncio.Future[None]", send: Send) -> None:
         log, number, last = self._site.log, -1, time.monotonic()
         while not leaving.done() and not self._site.stopping():
+            has_changed = await log.changed(number, _WAIT_SECONDS)
             try:
-                visitor = visit()
+                visitor = visit()  # now: the key may have been revoked while nothing changed
             except Unauthenticated:
                 return
-            if await log.changed(number, _WAIT_SECONDS):
+            if has_changed:
                 number, last = log.number, time.monotonic()
                 await _send(send, b"data: %b\n\n" % msgspec.json.encode(live(self._site, visitor)))
                 await asyncio.sleep(_GAP_SECONDS)

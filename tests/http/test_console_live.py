@@ -160,6 +160,26 @@ def test_stream_ends_within_a_second_of_the_revocation_of_its_key(tmp_path: Path
         assert server.ask("GET", "/ui/live", headers={"cookie": cookie}).status == 303
 
 
+def test_a_stream_shows_no_call_after_the_server_knows_that_its_key_is_revoked(tmp_path: Path) -> None:
+    with live(tmp_path, "calls") as server, ExitStack() as stack:
+        keys, other = [server.key("read") for _ in range(4)], server.key("write")
+        server.told()
+        headers = {"origin": f"http://127.0.0.1:{server.port}", "sec-fetch-site": "same-origin", "content-type": TYPED}
+        several = list[Stream]()
+        for key in keys:  # each looks at its key at another moment
+            entered = server.ask("POST", "/ui/do/login", body=f"key={key}".encode(), headers=headers)
+            cookie = entered.headers["set-cookie"].partition(";")[0]
+            several.append(stack.enter_context(closing(Stream(server, cookie))))
+            several[-1].event()
+            time.sleep(0.1)
+        for key in keys:
+            api_keys.revoke(server.data, api_keys.parse(key), utc_now())
+        while server.ask("GET", "/tools", keys[-1]).status == 200:
+            time.sleep(0.01)
+        assert server.tool("add_memory", {"path": "late", "content": "x"}, other).status == 200
+        assert [stream.event() for stream in several] == [None] * 4
+
+
 def test_streams_are_few_and_make_room_when_they_end(tmp_path: Path) -> None:
     with live(tmp_path) as server, ExitStack() as stack:
         several: Sequence[Stream] = [stack.enter_context(closing(Stream(server))) for _ in range(8)]
