@@ -1,8 +1,8 @@
 -- fragment: has_tag
 -- Whether a row has any of the tags, in any case.
 EXISTS (
-    SELECT 1 FROM json_each(iif(json_valid(tags), tags, '[]')) AS t
-    JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
+    SELECT 1 FROM json_each(iif(json_valid(tags), fold(tags), '[]')) AS t
+    JOIN json_each(fold(:tags)) AS w ON t.value = w.value COLLATE NOCASE
 );
 
 -- fragment: memory

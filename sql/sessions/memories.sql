@@ -39,5 +39,5 @@ SELECT id
 FROM sessions_memory
 WHERE EXISTS (
     SELECT 1 FROM json_each(:tags) AS w
-    WHERE instr(',' || replace(lower(tags), ', ', ',') || ',', ',' || lower(w.value) || ',') > 0
+    WHERE instr(',' || replace(fold(tags), ', ', ',') || ',', ',' || fold(w.value) || ',') > 0
 );

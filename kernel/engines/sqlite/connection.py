@@ -122,6 +122,7 @@ class Connection:
         maps = readonly if mapped is None else mapped
         for name, value in _pragmas(readonly=readonly, durable=durable, mapped=maps).items():
             self._db.pragma(name, value)
+        add_text_functions(self._db)
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
         if not readonly:
@@ -474,3 +475,12 @@ def apply_limits(db: Any, names: Any, limits: CallLimits) -> Budget:
     for name, value in {**LIMITS, "LENGTH": limits.value}.items():
         db.limit(getattr(names, f"SQLITE_LIMIT_{name}"), value)
     return budget
+
+
+def add_text_functions(db: apsw.Connection) -> None:
+    """Adds `fold`, after which texts that differ in case are equal: NOCASE knows the letters of ASCII alone."""
+    db.create_scalar_function("fold", cast("Any", _folded), 1, deterministic=True)
+
+
+def _folded(text: str | None) -> str | None:
+    return text and text.casefold()

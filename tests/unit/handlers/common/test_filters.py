@@ -106,6 +106,26 @@ def test_tags_choose_memories_of_every_dialect(found: Found, tagged: dict[str, s
     )
 
 
+@pytest.mark.parametrize(("stored", "asked"), [("Ölfarbe", "ölfarbe"), ("ёлка", "ЁЛКА"), ("Λόγος", "ΛΌΓΟΣ")])
+def test_tags_are_taken_in_any_case_of_every_script(call: Call, found: Found, stored: str, asked: str) -> None:
+    guideline = decode(call("memory_guideline", action="add", scopeType="global", name="a", content="text"))[
+        "guideline"
+    ]
+    call("memory_tag", action="attach", entryType="guideline", entryId=guideline["id"], tagName=stored)
+    memory = decode(call("save_memory", db="core", content="text", category="fact", tags=[stored]))
+    call("memory_remember", title="a", content="text", memoryType="learning", tags=[stored])
+    call("remember", content="text", session_id="s", tags=f"x, {stored}")
+
+    assert {id_.partition("/")[0] for id_ in found(tags=[asked])} == {
+        "scopes:guidelines",
+        "brain:core",
+        "notes:default",
+        "sessions",
+    }
+    (own,) = decode(call("get_memories", db="core", tags=[asked]))
+    assert own["id"] == memory["id"]
+
+
 def test_tags_are_one_filter_of_several(found: Found, tagged: dict[str, str]) -> None:
     assert found(query="backups", tags=["infra"], dialects=["notes"]) == [tagged["notes"]]
     assert found(query="backups", tags=["a b"]) == [tagged["notes"]]
