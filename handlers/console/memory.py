@@ -17,6 +17,7 @@ from kernel.core.errors import Fault
 from kernel.core.text import did_you_mean, json_text
 from kernel.memories.as_of import is_unrecorded
 from kernel.memories.curation import Curation, Neighbour, ToolCall
+from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
 
@@ -249,12 +250,32 @@ def _place_meant(tx: Tx, visit: Visit, text: str) -> Place:
         raise Fault("not_found", f"{message}: did you mean {' or '.join(place.id[:200] for place in places[:_MEANT])}?")
     ids = [place.id for place in _alike(tx, visit, key)] if slash else []
     hint = did_you_mean(text, ids) or (slash and _hint(tx, visit, place)) or _hint(tx, visit, Place(_TYPED, text))
+    named = [] if hint else _named(tx, visit, key or text)
+    hint = f": did you mean {' or '.join(place.id[:200] for place in named)}?" if named else hint
     raise Fault("not_found", f"{message}{hint or '.'}")
 
 
 def _hint(tx: Tx, visit: Visit, place: Place) -> str:
     """Return a question for a misspelt key; its space, which all near it have, would make each of them near."""
     return did_you_mean(place.key, [near.key for near in _neighbours(tx, visit, place)], f"{place.space}/")
+
+
+def _named(tx: Tx, visit: Visit, name: str) -> list[Place]:
+    """Return the memories that begin with this name or text, or whose keys end with it."""
+    hits, letters = index.search(tx, name[:_NAME_CHARS], limit=_MEANT, semantic=False), _folded(name)
+    documents = {Place(hit.space, hit.id): find_document(tx, Place(hit.space, hit.id), _NAME_CHARS) for hit in hits}
+    return _allowed(
+        visit,
+        [
+            place
+            for place, document in documents.items()
+            if document and (_folded(document.text).startswith(letters) or _folded(place.key).endswith(letters))
+        ],
+    )
+
+
+def _folded(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _alike(tx: Tx, visit: Visit, key: str, space: str | None = None) -> list[Place]:

@@ -216,6 +216,27 @@ def test_an_id_that_names_no_single_memory_changes_nothing_and_names_those_near(
 
 
 @pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("Tea Notes", "notes:default/context/tea-notes.md"),
+        ("notes/tea notes", "notes:default/context/tea-notes.md"),
+        ("tea-notes.md", "notes:default/context/tea-notes.md"),
+        ("anna berg", "graph/Anna Berg"),
+        ("berg", "graph/Anna Berg"),
+        ("served by", None),
+    ],
+)
+def test_a_name_or_a_text_in_place_of_an_id_is_answered_with_the_id(
+    quipu: Quipu, typed: str, meant: str | None
+) -> None:
+    quipu("add", "Sencha at 70 degrees.", "--dialect", "notes", "--name", "Tea Notes")
+    quipu("add", "She pours it.", "--dialect", "graph", "--name", "Anna Berg")
+    quipu("add", "The tea is served by Anna Berg, who learned it in a school of the old town.", "--dialect", "brain")
+    hint = f": did you mean {meant}?" if meant else "."
+    assert quipu("show", typed) == (1, "", f"quipu: There is no memory {typed}{hint}\n")
+
+
+@pytest.mark.parametrize(
     ("zone", "shown"), [("Asia/Tokyo", "2026-11-26 07:16 JST"), ("America/New_York", "2026-11-25 17:16 EST")]
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="the zone of a process cannot be set")
