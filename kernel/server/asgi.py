@@ -1,9 +1,11 @@
 """The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
+from importlib import import_module
 from itertools import combinations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -95,6 +97,8 @@ class Application:
             note(scope["headers"])
         path: str = scope["path"]
         if self.kernel.config.ui and (path.startswith(("/ui/", "/ui.")) or path == "/ui" or _from_browser(scope, path)):
+            if (name := "handlers.console.console") not in sys.modules:  # a tenth of a second
+                await asyncio.to_thread(import_module, name)
             await self._console(scope, receive, send)
             return
         if path.endswith("/") and path.startswith(("/mcp", "/tools/")):  # clients add a slash to an address
@@ -150,7 +154,7 @@ class Application:
 
     @cached_property
     def _console(self) -> ASGIApp:
-        # Imported when a page is first asked for, as Jinja2 is.
+        # Imported when a page is first asked for, as Jinja2 is, in a thread: others are answered meanwhile.
         from handlers.console.console import console_of
 
         config, registry = self.kernel.config, self.kernel.metrics
