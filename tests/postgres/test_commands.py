@@ -1,5 +1,6 @@
 """Commands on a tenant in PostgreSQL: exports and imports as on a file, and commands for files refused by name."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -199,7 +200,8 @@ def test_changed_sources_are_followed_as_in_a_file(
             assert main(["import", "claude-code", str(session), "--json"]) == 0
             assert main(["import", "rules", str(web), "--json"]) == 0
             assert main(["import", "mem0", str(export), "--json"]) == 0
-            counts[is_file].append(capsys.readouterr().out)
+            # The number of a call says how many slices came before it, which is a matter of time.
+            counts[is_file].append(re.sub(r'"undo":\[\d+\]', "", capsys.readouterr().out))
         assert main(["check"]) == 0
     assert counts[False] == counts[True]
     assert '{"archived":1,"already there":0' in counts[True][1]

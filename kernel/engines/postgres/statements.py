@@ -21,7 +21,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), new)
     for pattern, new in (
         (r"\bINDEXED BY \w+", ""),
-        (r"\bfold\(([^()]*)\)", r'lower(CAST(\1 AS text) COLLATE "und-x-icu")'),  # the columns are of the C locale
+        (r"\bfold\(([^()]*)\)", r"fold(CAST(\1 AS text))"),
         (r"\bjsonb_each\(", "json_each("),
         (r"CROSS JOIN (json_each\([^()]*\) AS \w+)(?=\s+ON\b)", r"JOIN \1"),
         (r"\bNOT IN \(\s*SELECT value FROM json_each\(([^()]*)\)\s*\)", r"<> ALL (items(\1))"),
