@@ -41,7 +41,7 @@ def test_nothing_of_the_console_is_loaded_before_it_is_asked_for(tmp_path: Path)
         assert "starlette" in loaded
         assert [name for name in ("jinja2", "markupsafe", "handlers.console", "call_log") if name in loaded] == []
         assert "Nothing is stored yet" in visited(server)
-        until(lambda: "handlers.console.console" in server.log(), "the console is loaded")
+        until(lambda: "handlers.console.rendering" in server.log(), "the console is loaded")
         assert "jinja2" in server.log()
     finally:
         server.kill()
