@@ -91,12 +91,13 @@ def _unreadable_issues(project: Project) -> list[Issue]:
 
 
 def _pages(tx: Tx, project: Project) -> list[_MemoryPage]:
-    def page(path: str, mtime: int, content: str) -> _MemoryPage:
-        memory = note_file.parse_memory(path, content, mtime)
+    def read_page(path: str, mtime: int, content: str) -> _MemoryPage:
+        page = front.parse(content)
+        memory = note_file.memory_of(path, page, mtime)
         links = frozenset(link.strip() for link in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
-        return _MemoryPage(path, front.parse(content), memory, links, _CONFLICT.search(content) is not None)
+        return _MemoryPage(path, page, memory, links, _CONFLICT.search(content) is not None)
 
-    return tx.all("notes.admin.list", page, project=project.name)
+    return tx.all("notes.admin.list", read_page, project=project.name)
 
 
 def _issues(pages: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator[Issue]:

@@ -49,8 +49,12 @@ def parse_file(path: str, file: File) -> ParsedMemory:
 
 
 def parse_memory(path: str, text: str, modified_ns: int) -> ParsedMemory:
+    return memory_of(path, front_matter.parse(text), modified_ns)
+
+
+def memory_of(path: str, page: Page, modified_ns: int) -> ParsedMemory:
     """Return the memory in the file at `path` below `.mnemonics`; its path and time replace missing front matter."""
-    page, own = front_matter.parse(text), iso_time(modified_ns)
+    own = iso_time(modified_ns)
     return ParsedMemory(
         _text(page, "title") or title_of(path) or path,
         kebab(_text(page, "memory_type")) or kebab(path.partition("/")[0] if "/" in path else "") or FALLBACK,
