@@ -87,10 +87,14 @@ def _create_batch(arguments: argparse.Namespace, config: Config, draft: api_keys
     """Create a key for each tenant in the lines of a file; print its tenant, id and secret as CSV."""
     if arguments.tenant != data_dir.MAIN:
         raise Fault("invalid", "--tenants names the tenants of the keys: leave --tenant out.")
-    tenants = [name for line in _lines(arguments.tenants) if (name := line.strip())]
-    if not tenants:
+    drafts = list[api_keys.Key]()
+    for number, name in enumerate(map(str.strip, _lines(arguments.tenants)), 1):
+        try:
+            drafts += [msgspec.structs.replace(draft, tenant=data_dir.tenant_name(name))] if name else []
+        except Fault as fault:
+            raise Fault("invalid", f"Line {number}: {fault.message} No key was made.") from None
+    if not drafts:
         raise Fault("invalid", f"{arguments.tenants} names no tenant; no key was made.")
-    drafts = [msgspec.structs.replace(draft, tenant=data_dir.tenant_name(name)) for name in tenants]
     for key, secret in api_keys.create_all(config.data, drafts):
         line = f"{key.tenant},{key.id},{secret}"
         show({"secret": secret, **_key_fields(key, draft.created)}, line, as_json=arguments.json)

@@ -105,7 +105,7 @@ def _check_project(arguments: argparse.Namespace, config: Config, context: Store
 def reindex(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
         count = consistency.reindex(config.file, context, app.DIALECTS, bar, alone=alone)
-    show({"vectors": count}, f"{count} vectors rebuilt", as_json=arguments.json)
+    show({"vectors": count}, f"{count} vector{'s' * (count != 1)} rebuilt", as_json=arguments.json)
     return 0
 
 

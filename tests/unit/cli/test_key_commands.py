@@ -121,7 +121,7 @@ def test_a_file_of_tenants_gets_a_key_each(
 @pytest.mark.parametrize(
     ("text", "words", "told"),
     [
-        ("fine\nA/B\n", (), "A tenant has a name of 1 to 63 characters"),
+        ("fine\nA/B\n", (), "Line 2: A tenant has a name of 1 to 63 characters"),
         ("fine\n", ("--tenant", "acme"), "--tenants names the tenants of the keys: leave --tenant out."),
         ("\n \n", (), "names no tenant; no key was made."),
         (None, (), "Cannot read"),
