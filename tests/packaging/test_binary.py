@@ -131,7 +131,7 @@ def test_every_command_runs_and_the_data_is_that_of_any_other_form(tmp_path: Pat
         return subprocess.run(program, env=environment(), capture_output=True, text=True, check=True).stdout
 
     assert command("check") == "ok\n"
-    assert command("reindex") == "1 vectors rebuilt\n"
+    assert command("reindex") == "1 vector rebuilt\n"
     assert command("backup", str(tmp_path / "copy.db")) == f"{tmp_path / 'copy.db'}\n"
     with running([str(PROGRAM)], data) as server:
         assert server.finds("car", "vehicle maintenance")

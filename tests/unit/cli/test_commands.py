@@ -111,7 +111,7 @@ def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, 
 @pytest.mark.slow
 def test_reindex_prints_the_number_of_vectors(kernel: Kernel, call: Call, run: Run) -> None:
     call("add_memory", path="a", content="hello")
-    assert run("reindex") == (0, "1 vectors rebuilt\n")
+    assert run("reindex") == (0, "1 vector rebuilt\n")
 
 
 def precious(call: Call) -> None:
