@@ -121,7 +121,7 @@ def upload_of(content_type: bytes, body: bytes | bytearray) -> Upload | None:
 
 
 def _parts(body: bytes | bytearray, cut: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the parts between the cuts begin and end."""
+    """Yield the begin and the end of each part between the cuts."""
     at = body.find(cut)
     while at >= 0:
         begin = at + len(cut)

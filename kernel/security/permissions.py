@@ -99,7 +99,7 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
         return not self.dialects or dialect in self.dialects
 
     def of_all_places(self) -> "Grant":
-        """Return the grant that is not held to places, whose lists of tools are the same."""
+        """Return the grant that is not held to places: its lists of tools are the same."""
         return self if self.reach is None else grant(self.permission, self.dialects, self.by_key)
 
 

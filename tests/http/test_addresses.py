@@ -102,6 +102,16 @@ def test_a_slash_at_the_end_of_a_tool_changes_nothing(server: Server) -> None:
     assert httpx.post(f"{url}/", json={}).content == httpx.post(url, json={}).content
 
 
+@pytest.mark.parametrize(("count", "status"), [(100_000, 200), (100_001, 400)])
+def test_many_halves_of_emoji_are_replaced_and_more_are_no_json(server: Server, count: int, status: int) -> None:
+    url = f"http://127.0.0.1:{server.port}/tools/add_memory"
+    text = "\\ud83d" * count
+    answer = httpx.post(
+        url, content=f'{{"path":"halves/{count}","content":"{text}"}}', headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == status
+
+
 HALVES = ["\\ud83d", "\\uDE00\\ud83d", "\\ud83dx", "\\\\\\ud83d"]
 
 

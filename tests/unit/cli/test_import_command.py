@@ -78,11 +78,11 @@ def test_an_import_into_a_tenant_that_no_key_opens_says_so(
     other = config._replace(environment=SECRETS, tenant="acne")
     words = parser().parse_args(["import", "shelf", shelf, "--password-env", "GOOD"])
     assert commands.run(words, other) == 0
-    told = "no key opens the tenant acne yet: `quipu key create --scope write --tenant acne` makes one\n"
-    assert capsys.readouterr().err.endswith(told)
+    warning = "no key opens the tenant acne yet: `quipu key create --scope write --tenant acne` makes one\n"
+    assert capsys.readouterr().err.endswith(warning)
     api_keys.create(config.data, api_keys.Key("", "write", "2026-01-01T00:00:00.000Z", tenant="acne"))
     assert commands.run(words, other) == 0
-    assert told not in capsys.readouterr().err
+    assert warning not in capsys.readouterr().err
 
 
 def test_an_import_without_a_memory_that_can_be_undone_says_so(

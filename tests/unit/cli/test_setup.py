@@ -268,8 +268,8 @@ def test_an_entry_whose_address_is_none_is_written_again(home: Path, quipu: Quip
     path = file(BY_NAME["cursor"], home)
     path.write_text(path.read_text(encoding="utf-8").replace("127.0.0.1:9", "["), encoding="utf-8")
     status, _, remark = quipu("setup", "--client", "cursor")
-    told = "Cursor: the key for http://[/mcp/paths,common is not sent to another server: pass one with --key\n"
-    assert (status, remark) == (0, told + NOBODY)
+    message = "Cursor: the key for http://[/mcp/paths,common is not sent to another server: pass one with --key\n"
+    assert (status, remark) == (0, message + NOBODY)
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8/mcp", "https://127.0.0.1:9/mcp", "https://h.example:9/mcp"])

@@ -166,6 +166,10 @@ def test_concurrent_duplicates_are_stored_once(kernel: Kernel, runner: asyncio.R
             {"content": "x", "session_id": "s", "metadata_json": '{"a":' * 40 + "1" + "}" * 40},
             "metadata_json is nested more than 32 levels deep",
         ),
+        (
+            {"content": "x", "session_id": "s", "metadata_json": f'{{"a":[{",".join(["1e300"] * 10_000)}]}}'},
+            "metadata_json has more digits than a request may have",
+        ),
     ],
 )
 def test_invalid_memories_are_refused(unchanged: Call, arguments: dict[str, Any], text: str) -> None:
