@@ -232,8 +232,11 @@ async def add(dispatch: Dispatch, visit: Visit, request: Add) -> Changed:
     """Adds a memory with the tool of a dialect."""
     dialect = _adding(dispatch, visit, request.dialect)
     assert dialect.memories.compose is not None
-    name = request.name.strip() or _name_of(request.text)
-    call = dialect.memories.compose(request.text, name)
+    compose, typed = dialect.memories.compose, request.name.strip()
+    if typed and compose(request.text, "a") == compose(request.text, "b"):
+        raise Fault("invalid", f"name: a new memory of {dialect.name} has none; leave it out.")
+    name = typed or _name_of(request.text)
+    call = compose(request.text, name)
     if request.until:
         call = actions.with_until(call, request.until)
     targets: list[Target] = []

@@ -325,7 +325,8 @@ class Console:
         if request.path.endswith(".json"):
             body = msgspec.json.encode({"error": {"code": code, "message": message}})
             return Answer(status, body, _JSON, headers)
-        values = {"status": status, "message": message, "typed": None, "id": "", **values}
+        missing = {"typed": None, "id": "", "back": _page_before(request)}
+        values = {"status": status, "message": message, **missing, **values}
         try:
             visit = self._visitors.visit(request)[0]
         except (Unauthenticated, Forbidden, Fault):
@@ -358,6 +359,16 @@ class Console:
             "wrong": "",
             **values,
         }
+
+
+def _page_before(request: Request) -> tuple[str, str]:
+    """Return the address and the title of our page whose form or link was followed; the overview by default."""
+    before = request.headers.get(b"referer", b"").decode("latin-1").partition("://")[2]
+    page, mark, query = before.partition("/")[2].partition("?")
+    name = page.removeprefix(f"{_PREFIX[1:]}/")
+    if request.method != "POST" or name not in PAGES:
+        return _PREFIX, PAGES["overview"].title
+    return f"{_PREFIX}/{name}{mark}{query}", PAGES[name].title
 
 
 def _source(target: str) -> str:

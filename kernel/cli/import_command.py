@@ -8,13 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kernel.calls.dispatch import catch_faults
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar, working
 from kernel.core.config import Config, user_folder
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
-from kernel.core.limits import BOUNDS
+from kernel.core.limits import BOUNDS, UPLOAD_BYTES
 from kernel.core.text import count_of_memories, did_you_mean
 from kernel.engines.opening import open_reader, open_writer
 from kernel.engines.sqlite.connection import Connection
@@ -46,6 +48,7 @@ _LINE_END = "\n"
 _OF_MANY = "holds the data of many programs: name a folder or file in it, of one of these kinds.{}{}"
 _MAX_PLACE = 200  # characters of the name of a database, a project or a session
 _MOST_OF_EMPTY = 64  # bytes, with blanks
+_TRUNCATED = "Input data was truncated"  # says msgspec
 _ROWS_SEARCHED = 1000  # of the audit, for the row of an import that failed while others wrote
 
 
@@ -173,12 +176,7 @@ def _chosen(kind: str | None, path: Path, home: Path) -> Import:
             raise Fault("invalid", f"{path} {_OF_MANY.format(_LINE_END, _listed())}")
         match = next((match for match in _imports() if match.matches and match.matches(path)), None)
         if match is None:
-            name = shown(path.name or str(path))
-            if _is_empty(path):
-                raise Fault("invalid", f"{name} is empty.")
-            raise Fault(
-                "invalid", f"{name} does not say what it is: name its kind, one of these.{_LINE_END}{_listed()}"
-            )
+            raise Fault("invalid", f"{shown(path.name or str(path))} {_unknown(path)}")
         note(f"{shown(path.name or str(path))} is taken for {match.kind}: {match.about}")
         return match
     if (match := next((match for match in _imports() if match.kind == kind), None)) is None:
@@ -187,11 +185,31 @@ def _chosen(kind: str | None, path: Path, home: Path) -> Import:
     return match
 
 
+def _unknown(path: Path) -> str:
+    """Return the reason why no import takes a file or folder for its own."""
+    if _is_empty(path):
+        return "is empty."
+    if _is_cut_off(path):
+        return "is JSON that ends too early: copy or export it again."
+    return f"does not say what it is: name its kind, one of these.{_LINE_END}{_listed()}"
+
+
 def _is_empty(path: Path) -> bool:
     """Return whether a folder has nothing in it, or a file no more than an empty list or object."""
     if path.is_dir():
         return not any(path.iterdir())
     return path.stat().st_size <= _MOST_OF_EMPTY and path.read_bytes().strip() in {b"", b"[]", b"{}"}
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Return whether a JSON file of a moderate size ends before its value does."""
+    if path.suffix.lower() != ".json" or not path.is_file() or path.stat().st_size > UPLOAD_BYTES:
+        return False
+    try:
+        msgspec.json.decode(path.read_bytes(), type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        return str(error) == _TRUNCATED
+    return False
 
 
 def _imports() -> list[Import]:

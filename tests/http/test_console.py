@@ -17,7 +17,7 @@ from kernel.cli import setup
 from kernel.cli.main import parser
 from kernel.core.config import DEFAULT_PORT, Config
 from tests.security.authenticated_server import House, house
-from tests.support.http_console import INSTALLING, added, change, model, page, send, state
+from tests.support.http_console import INSTALLING, TYPED, added, change, model, page, send, state
 from tests.support.http_update_streams import UPDATED, Client2025, Line
 from tests.support.ui_console import ANIMALS
 
@@ -701,6 +701,22 @@ def test_pages_of_many_long_memories_are_small(tmp_path: Path) -> None:
             full.tool("create_entities", {"entities": entities})
         sizes = {path: len(page(full, path)) for path in ("/ui", "/ui/audit", "/ui/timeline", "/ui/search?q=length")}
         assert {path: size for path, size in sizes.items() if size > 40_000} == {}
+
+
+@pytest.mark.parametrize("dialect", ["brain", "sessions"])
+def test_a_name_that_no_memory_of_a_dialect_has_is_refused_with_the_way_back(server: House, dialect: str) -> None:
+    headers = {"origin": f"http://127.0.0.1:{server.port}", "sec-fetch-site": "same-origin", "content-type": TYPED}
+    fields = urlencode({"text": "Storks nest here", "dialect": dialect, "name": "Storks"}).encode()
+    before_all = model(server, "")["memories"]
+    ways = {"/ui/new?a=<": "/ui/new?a=&lt;", "/ui/nothing": "/ui", "[::1": "/ui"}
+    for before, way in ways.items():
+        referer = f"http://127.0.0.1:{server.port}{before}"
+        answer = server.ask("POST", "/ui/do/add", body=fields, headers={**headers, "referer": referer})
+        shown = answer.body.decode()
+        assert answer.status == 400
+        assert f"name: a new memory of {dialect} has none; leave it out." in shown
+        assert f'<p><a href="{way}">' in shown
+    assert model(server, "")["memories"] == before_all
 
 
 def test_the_end_of_a_memory_is_set_and_taken_away(server: House) -> None:

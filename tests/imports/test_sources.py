@@ -133,6 +133,9 @@ def test_a_kind_can_be_named_and_what_says_nothing_is_asked_for(shell: Shell, tm
         shell.run("import", str(tmp_path / "odd.bin"))
     with pytest.raises(Fault, match=r"There is no file and no folder"):
         shell.run("import", str(tmp_path / "none"))
+    (tmp_path / "half.json").write_text('{"servers": [1, 2, "th')
+    with pytest.raises(Fault, match=r"^half\.json is JSON that ends too early"):
+        shell.run("import", str(tmp_path / "half.json"))
     logs = text_files("var", {"app/logs/old/rollout-s7.jsonl": ROLLOUT})(tmp_path)  # a session lies below a date
     with pytest.raises(Fault, match=r"^var does not say what it is"):
         shell.run("import", str(logs))
