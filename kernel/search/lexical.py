@@ -19,6 +19,7 @@ from kernel.search.query import (
     PartitionFilter,
     RowQuery,
     Term,
+    acronyms,
     candidate_queries,
     indexed_terms,
     match,
@@ -143,7 +144,8 @@ def content_words(tx: Tx, text: str) -> dict[str, str]:
                 words[stem] = lower_text[begin:end]
         foreign = query_forms(text).stop_words
         stop_words = STOP_WORDS | foreign if foreign else STOP_WORDS
-        return {stem: word for stem, word in words.items() if word not in stop_words} or words
+        names = acronyms(text)
+        return {stem: word for stem, word in words.items() if word in names or word not in stop_words} or words
     last_text, terms = tx.context.search_cache.last_query
     if last_text != text or len(terms) == _MAX_TERMS_READ:
         terms = query_terms(text, tx.tokenize, spelled_otherwise=False)

@@ -45,6 +45,9 @@ CJK_FUNCTION_WORDS = regex(
 _VARIATION_SELECTORS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _CJK_RUN = regex(f"[{_CJK}]+")
 _WORD = regex(r"[^\W_]+")
+_ACRONYM = regex(r"(?<![^\W_])[A-Z]{2,5}(?![^\W_])")
+_EMPHASIZED = frozenset("all and any do no not only or".split())
+_NO_ACRONYMS = frozenset[str]()
 
 
 class Term(Struct, frozen=True, gc=False):
@@ -116,6 +119,15 @@ def query_grams(text: str) -> list[Term]:
     return [Term(term, term, len(term) == 1) for term in dict.fromkeys((*pairs, *singles))]
 
 
+def acronyms(text: str) -> frozenset[str]:
+    """Return the words in capitals of a text that is not all in capitals, in small letters: CI is no function word of
+    Italian, nor IT of English.
+    """
+    if text.islower() or text.isupper():
+        return _NO_ACRONYMS
+    return frozenset(map(str.lower, _ACRONYM.findall(text))) - _EMPHASIZED
+
+
 def query_words(
     text: str, tokens: Sequence[tuple[int, int, str]], stop_words: Collection[str] = frozenset()
 ) -> list[Term]:
@@ -131,10 +143,11 @@ def query_words(
             if len(places) == _MOST_STEMS:
                 break
     surfaces = [(stem, source[place].decode()) for stem, place in places.items()]
+    names = acronyms(text)
     content_words = [
         Term(stem, surface)
         for stem, surface in surfaces
-        if (word := surface.lower()) not in STOP_WORDS and word not in stop_words
+        if (word := surface.lower()) in names or (word not in STOP_WORDS and word not in stop_words)
     ]
     return content_words or [Term(stem, surface) for stem, surface in surfaces]
 

@@ -15,7 +15,7 @@ import Stemmer  # at once: it cannot be mapped any more at the end of the memory
 
 from kernel.core.lazy_regex import regex
 from kernel.core.text import distinct_words, normalized
-from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS
+from kernel.search.query import CJK_FUNCTION_WORDS, STOP_WORDS, acronyms
 from kernel.security.rules.injection import short_text
 
 _MARK = "\U000f0001"  # of private use, a letter for unicode61: no stem is taken for a word
@@ -107,11 +107,11 @@ def compound_stems(word: str) -> set[str]:
 
 def subject_of(text: str) -> str:
     """Return a query without its function words; all of it if it has no others."""
-    foreign = query_forms(text).stop_words
+    foreign, names = query_forms(text).stop_words, acronyms(text)
     plain = text if text.isascii() else _KOREAN_FUNCTION_WORDS.sub(" ", CJK_FUNCTION_WORDS.sub(" ", text))
     plain = _ELISION.sub(" ", plain) if foreign else plain
     words = [(word, word.strip(_AROUND_WORDS).lower()) for word in plain.split()]
-    left = [(word, bare) for word, bare in words if bare not in STOP_WORDS and bare not in foreign]
+    left = [(word, bare) for word, bare in words if bare in names or (bare not in STOP_WORDS and bare not in foreign)]
     return " ".join([word for word, bare in left if bare.isascii() or private(bare) not in foreign]) or text
 
 
@@ -150,7 +150,9 @@ def _words(text: str) -> list[tuple[str, str]]:
     if text.isascii():
         if _FOREIGN_WORDS.isdisjoint(text.lower().split()):
             return []
-        words = dict.fromkeys(chain.from_iterable(map(_ascii_words, distinct_words(text.lower()))))
+        distinct = dict.fromkeys(chain.from_iterable(map(_ascii_words, distinct_words(text.lower()))))
+        names = acronyms(text)
+        words = [word for word in distinct if word not in names] if names else [*distinct]
         # A language other than English has at most so many words more than English, and so many less.
         if len(_FOREIGN_WORDS.intersection(words)) <= len(_ENGLISH_WORDS.intersection(words)):
             return []

@@ -1,10 +1,12 @@
 """Forms of words in languages with endings: stems beside the text, by which a question in another form finds it."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from kernel.search import word_forms
+from kernel.search.query import query_words
 from tests.unit.index_fixtures import IndexedStore, open_indexed_store
 
 FACTS = [
@@ -63,6 +65,34 @@ def test_the_language_of_latin_letters_is_that_of_most_function_words() -> None:
     assert "cuándo" in word_forms.query_forms("¿Cuándo pagamos la factura?").stop_words
     assert "کجا" in word_forms.query_forms("کتابخانه کجاست").stop_words
     assert word_forms.query_forms("What is the die for?").stop_words == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "is_searched"),
+    [
+        ("CI cache", "ci"),
+        ("CI uses hosted runners", "ci"),
+        ("AI roadmap", "ai"),
+        ("Is the MIT license ok?", "mit"),
+        ("who signed the IT budget", "it"),
+        ("What does the WHO say?", "who"),
+    ],
+)
+def test_an_acronym_is_no_function_word(query: str, is_searched: str) -> None:
+    assert word_forms.stems(query) == []
+    assert is_searched in word_forms.subject_of(query).lower().split()
+    words = query_words(query, tokens(query), word_forms.query_forms(query).stop_words)
+    assert is_searched in {term.stem for term in words}
+
+
+@pytest.mark.parametrize("query", ["DO NOT drop tables", "redis OR postgres AND mysql", "WHO ATE THE CAKE", "is it ok"])
+def test_emphasis_and_operators_are_function_words_as_in_small_letters(query: str) -> None:
+    words = {term.stem for term in query_words(query, tokens(query))}
+    assert words.isdisjoint({"do", "not", "or", "and", "who", "the", "is", "it"})
+
+
+def tokens(text: str) -> list[tuple[int, int, str]]:
+    return [(match.start(), match.end(), match.group().lower()) for match in re.finditer(r"\w+", text)]
 
 
 def test_a_stem_is_shown_as_a_word() -> None:
