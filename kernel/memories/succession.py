@@ -34,11 +34,15 @@ for _kind, *_line in map(str.split, Path(__file__).with_name("change_words.txt")
     _WORDS[_kind].update(_line)
 _PAST, _RECENT, _DENIALS, _ALSO = (_WORDS[kind] for kind in ("past", "recent", "denial", "also"))
 _CHANGES = [(_WORDS[kind[:-1]], words) for kind, words in _WORDS.items() if kind.endswith(">")]
+_CHANGES_OF_PLACE = [_WORDS["live>"], _WORDS["plan>"]]  # of time too, as "is on Monday"
+_PLACED = frozenset(("is", "are", "ist", "sind", "est", "sont", "es", "son", "è", "sono"))
+_AT = frozenset("at in on am an im in um à au aux en le alle al el las los a la".split())
 _DETERMINERS = frozenset(
     """a an her his my our the their your das der die ein eine mein meine unser unsere la le les ma mes mon nos notre un
     une el las los mi mis nuestra nuestro una""".split()
 )
 _OWN = frozenset("her his its my our the their your".split())
+_OF_OBJECTS = _OWN | {"an", "the"}
 _QUALIFIERS = frozenset("at during for in on to".split())
 _CASE = 2  # words that name a case, as "on Sundays"
 # What follows these in an aside, as "in fact" and "for the record": such a statement is of no case.
@@ -540,18 +544,23 @@ def _is_changed(newer: _Statement, older: _Statement) -> bool:
     her savings", nor of another subject, as "the office plants moved".
     """
     for states, changes in _CHANGES:
-        if not _has_any(older, states):
+        if not (_has_any(older, states) or (changes in _CHANGES_OF_PLACE and _is_placed(older))):
             continue
         foreign = {word for word in changes if not word.isascii()}  # the order of words is not that of English
         if _has_any(newer, foreign):
             return True
         at = next((at for at, word in enumerate(newer.spoken) if word in changes), 0)
-        if at and newer.spoken[at + 1] not in _OWN and newer.sequence[0] in newer.subjects:
+        if at and newer.spoken[at + 1] not in _OF_OBJECTS and newer.sequence[0] in newer.subjects:
             next_words = (mention.following for _, mention, _ in _mentions(newer, older))
             return any(
                 word in (*changes, *_AUXILIARIES, *_OTHER_AUXILIARIES) or _is_particle(word) for word in next_words
             )
     return False
+
+
+def _is_placed(statement: _Statement) -> bool:
+    """Return whether a statement says when or where its subject is: "is on Monday", "is in Bari"."""
+    return any(word in _PLACED and after in _AT for word, after in pairwise(statement.spoken))
 
 
 def _has_any(statement: _Statement, words: Set[str]) -> bool:
@@ -690,6 +699,7 @@ def _is_about_part(newer: _Statement, older: _Statement) -> bool:
         _is_modified(newer, older, mention, bare)
         or _is_of(newer, older, mention, bare)
         or _is_compound(newer, older, subject, mention, bare)
+        or _is_owned(newer, older, subject, mention)
         for subject, mention, bare in _mentions(newer, older)
     )
 
@@ -757,7 +767,8 @@ def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _M
     if not _is_own_noun(newer, older, noun) or noun.endswith(_VERBS):
         return False
     after = bare.after[0]
-    if after in _AUXILIARIES and (following[0] in _AUXILIARIES or after in following[:_MOST_BETWEEN]):
+    is_verb = following[0] in _AUXILIARIES or following[0] in _CHANGED
+    if after in _AUXILIARIES and (is_verb or after in following[:_MOST_BETWEEN]):
         return True
     next_older = dict(pairwise(older.sequence)).get(subject, "")
     if following[0] == older.forms.get(next_older):
@@ -765,6 +776,14 @@ def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _M
     is_name = next_older in older.subjects & newer.subjects and after == older.forms[next_older]
     is_name = is_name and not noun.startswith(after[:_STEM_LETTERS])  # "plays" and "played"
     return is_name and following[0] != newer.forms[next_older]  # "old mill" and "old brewery"
+
+
+def _is_owned(newer: _Statement, older: _Statement, subject: str, mention: _Mention) -> bool:
+    """Return whether the subject only has what the newer statement is about, as in "Luna's sister moved"."""
+    owners = _OWNER.findall(newer.text.lower())
+    if newer.forms[subject] not in owners or older.forms[subject] in _OWNER.findall(older.text.lower()):
+        return False
+    return _is_own_noun(newer, older, mention.following) and mention.after[1] != "of"
 
 
 def _is_own_noun(newer: _Statement, older: _Statement, word: str) -> bool:

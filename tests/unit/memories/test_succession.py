@@ -112,6 +112,14 @@ PAIRS = [
     ("הפגישה ביום שני.", "הפגישה נדחתה ליום חמישי.", "מתי הפגישה?"),
     ("الاجتماع يوم الثلاثاء.", "تأجل الاجتماع إلى يوم الجمعة.", "متى الاجتماع؟"),
     ("李明在腾讯工作。", "李明跳槽到了百度。", "李明在哪里工作？"),
+    (
+        "The sprint review is on Thursdays at 3 pm.",
+        "The sprint review was moved to Fridays at 10 am.",
+        "When is the sprint review?",
+    ),
+    ("The cat food is in the pantry.", "The cat food was moved to the garage.", "Where is the cat food?"),
+    ("Frank weighs 95 kilos.", "Frank is down to 88 kilos.", "How much does Frank weigh?"),
+    ("Ada takes 50 mg of zinc.", "Ada's dose of zinc was increased to 80 mg.", "How much zinc does Ada take?"),
 ]
 APART = [
     # Names of one stem.
@@ -184,6 +192,14 @@ APART = [
         "1. Stop the fan.\n2. Drain it.\n3. Oil it.",
         "how to stop the pump",
     ),
+    ("Luna is in the kitchen team.", "Luna's sister moved to the bar team.", "Which team is Luna in?"),
+    (
+        "Paul is at the dentist on Monday.",
+        "Paul moved the dentist's bill to the folder.",
+        "When is Paul at the dentist?",
+    ),
+    ("The exam is on 4 June.", "The exam results were postponed to July.", "When is the exam?"),
+    ("The storage key is in the safe.", "The storage key holder moved to Sales.", "Where is the storage key?"),
 ]
 # A question, and what holds in turn, each statement a day after that before it.
 IN_TURN = """
