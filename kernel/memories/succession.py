@@ -8,7 +8,7 @@ facts after the search likewise. Figures: `python -m loadtests.quality.successio
 from calendar import month_name
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence, Set
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, combinations, dropwhile, pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -53,6 +53,9 @@ _MOST_ASIDE = 3  # words of an aside after the first
 _AS_WELL = regex(r"\bas well\b")
 _MONTHS = frozenset(name.lower() for name in month_name)
 _NEAR = 0.8  # of the score of a hit
+_AS_GOOD = 0.95  # the same, of hits that the tokenizer of the index hardly tells apart; not measured
+_CACHED = 64  # texts, each of which is compared with several
+_READ = 10_000  # characters of a text that are searched for names
 _MOST_BETWEEN = 4  # words, from a noun to the verb
 _WORD = regex(r"[^\W_]+|[,;:.](?=\s)")
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*+")
@@ -83,6 +86,9 @@ _STEM_LETTERS, _MOST_ENDING = 4, 3  # as of `kernel/search/equivalence.py`
 _LABEL = regex(
     "[^\\W\\d_]+[ \u00a0\u202f]?: "
 )  # of a turn of a conversation, in which answers follow each other, or "Correction"
+_MARKS = "-#$~./\\+*&%"  # around a name that make it another
+_JOINED = regex(r"_(?<=[^\W]_)|-\d(?<=[^\W\d_]-\d)")
+_MARKED = regex(r"(?<!\S)[-#$~./\\+*&%]++[^\W\d]|[^\W\d][-#$~/\\+*&%]++(?!\S)")
 _COMPOUND = regex(r"(?<![^\W_])[^\W\d_]++(?:[-_][^\W\d_]++)+")
 # Whatever the relation was: "studies law with Mr. Pohl", "switched to Ms. Rist for law".
 _SWITCHED = _WORDS["switched"]
@@ -108,14 +114,15 @@ _Ranked = TypeVar("_Ranked", bound=RankedDocument)
 
 class _Asked(NamedTuple):
     """A question: the stems of its subjects, those that a hit may have, its words by their stems, its text in words,
-    its values, whether a word says its relation, and by texts whether a statement is about the same thing as
-    another, once that is known.
+    its names with marks, its values, whether a word says its relation, and by texts whether a statement is about the
+    same thing as another, once that is known.
     """
 
     every: set[str]
     subjects: set[str]
     forms: dict[str, str]
     text: str
+    names: set[str]
     values: index.NamedValues | None
     is_for: Callable[[str], bool]
     same: dict[tuple[str, str], bool]
@@ -155,19 +162,21 @@ _Rule = Callable[[_Statement, _Statement], bool]  # whether the first goes befor
 
 
 def newer_first(tx: Tx, question: str, items: Sequence[_Ranked]) -> list[_Ranked]:
-    """Return the hits with newer statements before the older that they seem to replace, otherwise in their order.
+    """Return the hits with newer statements before the older that they seem to replace, otherwise in their order; those
+    with the names of the question, such as `C++`, before others that are as good.
 
     An older hit names the newer.
     """
-    sequence = [*items]
+    names = index.marked_names(question)
+    sequence = _named_first(names, items) if names else [*items]
     texts = [item.document.text for item in sequence[:_COMPARED]]
     texts = [_statement_text(text) if len(text) <= _MOST_CHARS else "" for text in texts]
     if sum(map(bool, texts)) <= 1 or all(map(_LABEL.match, filter(None, texts))):
         return sequence
     forms = _content_words(tx, question if question.isascii() else _CJK_RELATIONS.sub(" ", question))
     # A word with a capital, as "Go" in "which tabs do Go files have?", is a name, unless it is the first.
-    names = {word.lower() for word in _WORD.findall(question[1:]) if word.istitle()}
-    subjects = {stem for stem, word in forms.items() if word not in _RELATIONS or word in names}
+    titles = {word.lower() for word in _WORD.findall(question[1:]) if word.istitle()}
+    subjects = {stem for stem, word in forms.items() if word not in _RELATIONS or word in titles}
     if all(map(str.isdigit, subjects)):  # a value says nothing of the subject
         return sequence
     # Of other scripts than Latin, whose words have more forms, each text may hold each subject.
@@ -182,10 +191,23 @@ def newer_first(tx: Tx, question: str, items: Sequence[_Ranked]) -> list[_Ranked
     if sum(map(bool, about)) <= 1:
         return sequence
     is_for = partial(index.has_word_like, tx, question)
-    asked = _Asked(subjects, held_stems, forms, _in_words(question), index.named_values(question), is_for, {})
+    values = index.named_values(question)
+    asked = _Asked(subjects, held_stems, forms, _in_words(question), names, values, is_for, {})
     pairs = zip(sequence, about, strict=False)
     statements = [_statement(tx, item, text, asked) if text else None for item, text in pairs]
     return _in_order(sequence, statements) if sum(map(bool, statements)) > 1 else sequence
+
+
+def _named_first(names: Set[str], items: Sequence[_Ranked]) -> list[_Ranked]:
+    """Return the hits, of those that are as good as the first that with the most of some names before the others."""
+    least = _AS_GOOD * items[0].score if items else 0.0
+    first = [*takewhile(lambda item: item.score >= least, items[:_COMPARED])]
+    if len(first) > 1:
+        counts = {item.document.doc: len(names & index.names_in(item.document.text[:_READ])) for item in first}
+        ranked = sorted(first, key=lambda item: -counts[item.document.doc])
+        if ranked != first:
+            first = [replace(item, score=before.score) for item, before in zip(ranked, first, strict=True)]
+    return [*first, *items[len(first) :]]
 
 
 def replaced_by(tx: Tx, newer: str) -> Callable[[str], bool]:
@@ -204,7 +226,8 @@ def replaced_by(tx: Tx, newer: str) -> Callable[[str], bool]:
         if not subjects or 2 * len(forms) + 2 < least:  # as in `_may_be_same`
             return False
         question = " ".join(forms.values())
-        asked = _Asked(subjects, subjects, forms, question, None, partial(index.has_word_like, tx, question), {})
+        is_for = partial(index.has_word_like, tx, question)
+        asked = _Asked(subjects, subjects, forms, question, set(), None, is_for, {})
         new, old = (
             _statement(tx, _item(at, statement_text), statement_text, asked)
             for at, statement_text in enumerate((text, older))
@@ -598,6 +621,8 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     """Return whether two statements have one form and differ at both ends, as "The Berlin office opens at 8" and "The
     Paris office opens at 9" do: another subject with another value; or in a word such as check-in, which is asked for.
     """
+    if _has_another_mark(newer, older):
+        return True
     compounds = [*map(_in_words, _COMPOUND.findall(older.text))]
     text = _in_words(newer.text) if compounds else ""
     if any(name in older.asked.text and name not in text for name in compounds) or _are_other_names(newer, older):
@@ -607,6 +632,27 @@ def _is_about_another(newer: _Statement, older: _Statement) -> bool:
     pairs = zip(newer.sequence, older.sequence, strict=True)
     same = [word == before and not _are_acronyms(newer, older, word) for word, before in pairs]
     return any(same) and not same[0] and not same[-1] and not (_is_passive(newer, older) or _is_changed(newer, older))
+
+
+@lru_cache(_CACHED)
+def _has_marks(text: str) -> bool:
+    return _JOINED.search(text) is not None or _MARKED.search(text) is not None
+
+
+def _has_another_mark(newer: _Statement, older: _Statement) -> bool:
+    """Return whether only the older statement has a name of the question, as `v2` or `C++`, or a subject is another
+    name in the newer: `#btn`, `.btn` and `btn`, `test` and `test_all`, or `#12` and `PROJ-12`.
+    """
+    names = older.asked.names
+    if not (names or _has_marks(newer.text) or _has_marks(older.text)):
+        return False
+    first, last = index.names_in(newer.text), index.names_in(older.text)
+    if names & last - first:
+        return True
+    bare = {name.strip(_MARKS).lower() for name in first ^ last if name != name.strip(_MARKS)}
+    joined = {part for name in first if _JOINED.search(name) for part in name.replace("-", "_").split("_")}
+    forms = {statement.forms[stem] for statement in (newer, older) for stem in statement.subjects}
+    return not bare.isdisjoint(forms) or not joined.isdisjoint(forms - first)
 
 
 def _are_other_names(newer: _Statement, older: _Statement) -> bool:
@@ -780,6 +826,8 @@ def _is_compound(newer: _Statement, older: _Statement, subject: str, mention: _M
 
 def _is_owned(newer: _Statement, older: _Statement, subject: str, mention: _Mention) -> bool:
     """Return whether the subject only has what the newer statement is about, as in "Luna's sister moved"."""
+    if "'" not in newer.text and "\u2019" not in newer.text:
+        return False
     owners = _OWNER.findall(newer.text.lower())
     if newer.forms[subject] not in owners or older.forms[subject] in _OWNER.findall(older.text.lower()):
         return False
@@ -805,6 +853,8 @@ def _is_asked_bare(bare: _Statement, part: _Statement) -> bool:
     or a kind of them, or about another name.
     """
     if bare.subjects != part.subjects or bare.item.score < _NEAR * part.item.score or _is_denied(part, bare):
+        return False
+    if _has_another_mark(bare, part):
         return False
     return _is_about_part(part, bare) or (_are_other_names(bare, part) and _names_as_asked(bare, part))
 

@@ -70,7 +70,7 @@ from kernel.search.lexical import (
     instructions,
     respelled_query,
 )
-from kernel.search.named_values import NamedValues, named_values, periods
+from kernel.search.named_values import NamedValues, marked_names, named_values, names_in, periods
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import asks_for_work, quote
 from kernel.search.rerank import Passing, Ranking, rerank
@@ -130,9 +130,11 @@ __all__ = [
     "is_quarantining",
     "last_doc_id",
     "least",
+    "marked_names",
     "matched_rule",
     "model_id",
     "named_values",
+    "names_in",
     "near_subjects",
     "newest",
     "partitions_of",

@@ -251,6 +251,49 @@ class NamedValues(NamedTuple):
             yield _is_before_a_number(head, text)
 
 
+_AROUND_NAMES = "?!,;:\"'`()[]"
+_AFTER_NAMES = f"{_AROUND_NAMES}."
+_OF_OWNERS = regex("['\u2019]s(?!\\w)")
+_NAME_MARKS = frozenset("#@/\\$~_+=%&|*<>")
+_MAY_BE_MARKED = regex(r"[-#@/\\$~_+=%&|*<>.](?!\s|\Z)|\d|[A-HJ-Z](?![a-z])|[+#-](?!\w)")
+_LONGEST_ACRONYM = 5
+_NO_NAMES = {"A", "I"}
+
+
+def marked_names(question: str) -> set[str]:
+    """Return the names in a question that the tokenizer of the index would cut or fold: `C++`, `--force`, `/users`,
+    `DATABASE_URL`, `v2` and acronyms, as `names_in` returns those of a text.
+    """
+    if len(question) > _MAX_LENGTH or not _MAY_BE_MARKED.search(question):
+        return set()
+    return {_folded(name) for name in _bare_names(question) if _is_marked(name, question)}
+
+
+@lru_cache(_CACHED)
+def names_in(text: str) -> frozenset[str]:
+    """Return the words of a text without the punctuation around them, in small letters unless they are options."""
+    has_options = text[0:1] == "-" or " -" in text
+    return frozenset(map(_folded, _bare_names(text)) if has_options else _bare_names(text.lower()))
+
+
+def _bare_names(text: str) -> list[str]:
+    text = _OF_OWNERS.sub("", text) if "'" in text or "\u2019" in text else text
+    return [word.rstrip(_AFTER_NAMES).lstrip(_AROUND_NAMES) for word in text.split()]
+
+
+def _folded(name: str) -> str:
+    return name if name[:1] == "-" else name.lower()  # -f is not -F
+
+
+def _is_marked(name: str, question: str) -> bool:
+    if not any(map(str.isalpha, name)):  # a number, which is a value
+        return False
+    if name[0] in "-." or not _NAME_MARKS.isdisjoint(name) or any(map(str.isdigit, name)) or "." in name[1:-1]:
+        return True
+    is_acronym = name.isupper() and len(name) <= _LONGEST_ACRONYM and name not in _NO_NAMES
+    return is_acronym and (not question.isupper() or len(question.split()) == 1)
+
+
 _BEFORE_MONTHS = frozenset("in of during since last until mid early late im en em ano au w v i".split())
 _MONTH_YEAR = regex(r"([^\W\d_]{3,10})\.?,? (?:of |de )?((?:19|20)\d\d)(?!\d)")
 _WORD_BEFORE_MONTH = regex(

@@ -45,7 +45,8 @@ CJK_FUNCTION_WORDS = regex(
 _VARIATION_SELECTORS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _CJK_RUN = regex(f"[{_CJK}]+")
 _WORD = regex(r"[^\W_]+")
-_ACRONYM = regex(r"(?<![^\W_])[A-Z]{2,5}(?![^\W_])")
+# Or a single letter after a word, as in "vitamin C", not an article in a title.
+_ACRONYM = regex(r"[A-Z](?:(?<![^\W_].)[A-Z]{1,4}(?![^\W_])|(?<=[^\W_] .)(?<!I)(?![^\W_'\u2019])(?:(?<!A)|(?! [A-Z])))")
 _EMPHASIZED = frozenset("all and any do no not only or".split())
 _NO_ACRONYMS = frozenset[str]()
 
@@ -123,9 +124,10 @@ def acronyms(text: str) -> frozenset[str]:
     """Return the words in capitals of a text that is not all in capitals, in small letters: CI is no function word of
     Italian, nor IT of English.
     """
-    if text.islower() or text.isupper():
+    names = _ACRONYM.findall(text)
+    if not names or text.isupper():
         return _NO_ACRONYMS
-    return frozenset(map(str.lower, _ACRONYM.findall(text))) - _EMPHASIZED
+    return frozenset(map(str.lower, names)) - _EMPHASIZED
 
 
 def query_words(

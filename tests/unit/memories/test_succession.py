@@ -200,6 +200,14 @@ APART = [
     ),
     ("The exam is on 4 June.", "The exam results were postponed to July.", "When is the exam?"),
     ("The storage key is in the safe.", "The storage key holder moved to Sales.", "Where is the storage key?"),
+    # Names that differ by a mark.
+    ("We lint C with Ann.", "We lint C++ with Bo.", "who lints C?"),
+    ("DATABASE_URL is set by Ann.", "TEST_DATABASE_URL is set by Bo.", "who sets DATABASE_URL?"),
+    ("The flag --force is Ann's.", "The flag --no-force is Bo's.", "whose is the flag --force?"),
+    ("Endpoint /users is Ann's.", "Endpoint /user is Bo's.", "whose is the endpoint /users?"),
+    ("The target test is run by Ann.", "The target test_all is run by Bo.", "who runs the target test?"),
+    ("Ticket #12 was closed by Ann.", "Ticket PROJ-12 was closed by Bo.", "who closed ticket #12?"),
+    ("Release v2 was cut by Ann.", "Release v2.0 was cut by Bo.", "who cut release v2?"),
 ]
 # A question, and what holds in turn, each statement a day after that before it.
 IN_TURN = """
@@ -326,6 +334,18 @@ def test_statements_about_other_subjects_turns_and_procedures_keep_their_order(
     assert [hit for hit in hits if "older_version_of" in hit] == []
     assert hits[0]["id"] == "paths/older"
     assert not any("older_version_of" in hit for hit in hits)
+
+
+@pytest.mark.parametrize("names", [("C", "C++", "C#"), ("-f", "-F"), ("A+", "A-"), ("#ops", "#ops-x"), (".env", "env")])
+def test_of_hits_that_are_as_good_that_with_the_name_of_the_question_is_first(
+    call: Call, names: tuple[str, ...]
+) -> None:
+    for number, name in enumerate(names):
+        assert call("add_memory", path=str(number), content=f"Ask person{number} about {name} then.").fault is None
+    for number, name in enumerate(names[: 1 + (names[-1] != "env")]):
+        reply = call("recall", query=f"who knows about {name}?", floor="none")
+        hits = msgspec.json.decode(reply.structured or reply.body)["memories"]
+        assert hits[0]["id"] == f"paths/{number}", name
 
 
 @pytest.fixture
