@@ -274,7 +274,7 @@ def _rank(tx: Tx, query: RecallQuery, candidates: Candidates, count: int) -> Ran
     items = order(scores, documents, ranking.leaders, query.rules)
     page = query.shown
     items = [item for item in items if page is None or _is_new_on_page(item.document, page)]
-    return Ranked(newer_first(tx, query.request.query, items), distinct, below)
+    return Ranked(newer_first(tx, _as_read(query, ranking), items), distinct, below)
 
 
 def _reranked(
@@ -292,7 +292,13 @@ def _best_by_evidence(tx: Tx, query: RecallQuery, ranking: index.Ranking, count:
     docs = ranking.fused.found.docs.tolist()
     scores = ranking.fused.scored(prefix_holding(docs, ranking.leaders, query.rules.alike, count))
     documents = index.documents(tx, [item.hit.doc for item in scores])
-    return newer_first(tx, query.request.query, order(scores, documents, ranking.leaders, query.rules)[:count])
+    first = order(scores, documents, ranking.leaders, query.rules)[:count]
+    return newer_first(tx, _as_read(query, ranking), first)
+
+
+def _as_read(query: RecallQuery, ranking: index.Ranking) -> str:
+    """Return the question with words of the index for those that are misspelt or abbreviated."""
+    return ranking.fused.found.query.text or query.request.query
 
 
 def _matching_documents(tx: Tx, query: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:

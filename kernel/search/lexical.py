@@ -19,8 +19,10 @@ from kernel.search.query import (
     PartitionFilter,
     RowQuery,
     Term,
+    abbreviated,
     acronyms,
     candidate_queries,
+    expansion,
     indexed_terms,
     match,
     match_any,
@@ -351,10 +353,17 @@ def _near(tx: Tx, terms: Sequence[Term], frequency: dict[str, int]) -> Mapping[s
         return {f"{terms[0].surface} {terms[1].surface}": [Near(terms[2].stem, terms[2].surface, docs)]}
     if all(map(frequency.get, [term.stem for term in terms])):
         return {}
-    words = [term.surface for term in misspelt(terms, frequency, knows_word(tx))[:MAX_WORDS]]
+    wrong = [term.surface for term in misspelt(terms, frequency, knows_word(tx))[:MAX_WORDS]]
     cache: SearchCache = tx.context.search_cache
+    short = abbreviated(terms, frequency, cache.last_query[0])
+    words = list(dict.fromkeys((*wrong, *short)))
     total = cache.last_ids(tx).doc
-    find = partial(near_words, stems=partial(_stems, tx), count=partial(_count_alike, tx, total))
+    stems = partial(_stems, tx)
+
+    def find(word: str) -> Sequence[Near]:
+        near = expansion(word, stems, partial(_count, tx)) if word.lower() in short else []
+        return near or (near_words(word, stems, partial(_count_alike, tx, total)) if word in wrong else [])
+
     if not cache.can_cache(tx):
         return {word: find(word) for word in words}
     return cache.near_words(total, words, find)

@@ -6,6 +6,7 @@ For a word that neither the index nor the model knows stand the words of the ind
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -301,6 +302,7 @@ def _rare(terms: Sequence[Term], frequency: Mapping[str, float], limit: int) -> 
 
 _MIN_LENGTH = 5  # letters; most shorter words are one edit away from other words; not measured
 _MAX_LENGTH = 24  # letters; bounds the look-ups, 54 for each letter; not measured
+_LONGEST_SHORT_NAME = 4  # letters
 MAX_WORDS = 2  # of a query: .6 ms each in a store of 1,000 memories, 5 ms in one of 20,000
 _MIN_PART = 3  # letters of each word of two written as one; not measured
 _MAX_CORRECTIONS = 4  # of a word, those in most documents; not measured
@@ -312,6 +314,24 @@ _ALPHABETS = (
     "ابتثجحخدذرزسشصضطظعغفقكلمنهويةىءآأإ",
 )
 
+
+def _read_expansions() -> dict[str, list[list[str]]]:
+    """Return the words of content for which each word of `abbreviations.txt` is short, or the words that are short for
+    it.
+    """
+    expansions: dict[str, list[list[str]]] = {}
+    for line in Path(__file__).with_name("abbreviations.txt").read_text(encoding="utf-8").splitlines():
+        short, _, names = line.partition(" ")
+        for name in names.split("|"):
+            words = [word for word in name.split() if word not in STOP_WORDS]
+            expansions.setdefault(short, []).append(words)
+            if words == name.split():
+                expansions.setdefault(name, []).append([short])
+    return expansions
+
+
+_EXPANSIONS = _read_expansions()
+_PHRASES = [name for name in _EXPANSIONS if " " in name]
 Count = Callable[[list[str]], dict[str, int]]
 """The number of documents that hold each of these stems, of those in the index."""
 
@@ -329,6 +349,36 @@ def misspelt(terms: Sequence[Term], frequency: Mapping[str, int], knows: Callabl
     unseen = (term for term in terms if not (frequency.get(term.stem) or term.derived or term.prefix))
     words = (term for term in unseen if _MIN_LENGTH <= len(term.surface) <= _MAX_LENGTH and term.surface.isalpha())
     return [term for term in words if not knows(term.surface)]
+
+
+def expansion(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
+    """Return words of content for which a word is short, or a word that is short for it, if the index holds them."""
+    for words in _EXPANSIONS.get(word.lower(), ()):
+        surfaces = dict(zip(stems(" ".join(words)), words, strict=False))
+        docs = count([*surfaces])
+        if surfaces and docs.keys() >= surfaces.keys():
+            return [Near(stem, surface, docs[stem]) for stem, surface in surfaces.items()]
+    return []
+
+
+def abbreviated(terms: Sequence[Term], frequency: Mapping[str, int], text: str) -> list[str]:
+    """Return the terms that no document holds, and the names of several such words, that are short for others, or
+    others for them.
+    """
+    unseen = [
+        term.surface.lower()
+        for term in terms
+        if not (frequency.get(term.stem) or term.derived or _is_no_short_form(term.surface, text))
+    ]
+    line = f" {' '.join(unseen)} "
+    names = [name for name in _PHRASES if f" {name} " in line] if len(unseen) > 1 else []
+    return [*names, *filter(_EXPANSIONS.__contains__, unseen)]
+
+
+def _is_no_short_form(surface: str, text: str) -> bool:
+    """Return whether a word is the pronoun "us" or, unless the query begins with it, may be a name such as Max."""
+    may_be_name = surface.istitle() and len(surface) <= _LONGEST_SHORT_NAME
+    return surface == "us" or (may_be_name and not text.startswith(surface))
 
 
 def near_words(word: str, stems: Callable[[str], Sequence[str]], count: Count) -> list[Near]:
@@ -355,8 +405,9 @@ def respelled(text: str, near: Mapping[str, Sequence[Near]]) -> str:
     """Return the text with the first of the near words in place of each that has some."""
     for word, words in near.items():
         if words:
-            parts = " ".join(near.surface for near in words)
-            spelling = parts if parts.replace(" ", "") == word.lower() else words[0].surface
+            parts = [near.surface for near in words]
+            is_whole = "".join(parts) == word.lower() or parts in _EXPANSIONS.get(word.lower(), ())
+            spelling = " ".join(parts) if is_whole else parts[0]
             text = re.sub(rf"\b{word}\b", spelling, text, flags=re.IGNORECASE)
     return text
 

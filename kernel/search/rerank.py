@@ -259,8 +259,8 @@ def rerank(
     `passing` the filters of the search are left out: their texts must not count.
     """
     order = preliminary_order(matches, weights)
-    value = _ask_value(tx, text, matches.docs[order], _COMPARED * settings.pool)  # texts come with the next statement
     text = matches.query.text or text
+    value = _ask_value(tx, text, matches.docs[order], _COMPARED * settings.pool)  # texts come with the next statement
     model = model_id(tx)
     embedder = tx.context.embedder
     query = embed_question(tx, text) if model else None
