@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kernel.cli import commands, local_client, output
 from kernel.cli.commands import parser
 from kernel.cli.environment import unknown_variables
-from kernel.core import config
+from kernel.core import config, data_dir
 from kernel.core.errors import NO_SPACE, Fault, is_disk_full
 from kernel.server import logs
 
@@ -107,7 +107,10 @@ def _run(arguments: argparse.Namespace, settings: config.Config) -> int:
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
         for remark in unknown_variables(settings, getattr(arguments, "password_env", None)):
             logging.getLogger("quipu").warning(remark)
-    return commands.run(arguments, settings)
+    try:
+        return commands.run(arguments, settings)
+    finally:
+        data_dir.hand_over(settings.data)
 
 
 def serve(_arguments: argparse.Namespace, settings: config.Config) -> int:

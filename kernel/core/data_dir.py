@@ -1,6 +1,7 @@
 """The folders of the data directory: one for each tenant, readable only by their owner."""
 
 import os
+import stat
 import sys
 import threading
 import time
@@ -81,6 +82,36 @@ def write_private(file: Path, content: bytes) -> None:
         replace(draft, file)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def hand_over(data: Path) -> None:
+    """Give to the owner of a data directory the files and folders in it that root has made, since the service that runs
+    as that user could not read them.
+    """
+    with suppress(OSError):
+        if sys.platform != "win32" and os.geteuid() == 0 != data.stat().st_uid:
+            for _, folders, files, descriptor in os.fwalk(data):  # follows no link, nor a folder that becomes one
+                for name in (*folders, *files):
+                    _give_entry(name, descriptor, data)
+
+
+def _give_entry(name: str, folder: int, data: Path) -> None:
+    if sys.platform != "win32":
+        with suppress(OSError):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+            try:
+                give(descriptor, data)
+            finally:
+                os.close(descriptor)
+
+
+def give(descriptor: int, folder: Path) -> None:
+    """Give what root has made to the owner of a folder; a file with another name may lie in a folder of root too."""
+    if sys.platform != "win32":
+        status, owner = os.fstat(descriptor), folder.stat()
+        is_single = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+        if os.geteuid() == status.st_uid == 0 != owner.st_uid and is_single:
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def fsync_folder(folder: Path) -> None:

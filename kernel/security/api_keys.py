@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.core.data_dir import MAIN, file_lock, fsync, fsync_folder, make_private, replace
+from kernel.core.data_dir import MAIN, file_lock, fsync, fsync_folder, give, make_private, replace
 from kernel.core.errors import Fault
 from kernel.core.lazy_regex import regex
 from kernel.core.ordinary_files import read_bytes
@@ -237,6 +237,7 @@ def _write(data: Path, keys_of: Callable[[], list[Key]]) -> Sequence[Key]:
                 keys = keys_of()
                 file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
                 file.flush()
+                give(file.fileno(), data)  # before a server that runs as another user reads it
                 fsync(file.fileno())
             replace(new, data / FILE)
         except OSError as error:

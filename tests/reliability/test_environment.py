@@ -308,6 +308,38 @@ def test_a_folder_of_somebody_else_is_told_in_one_line(tmp_path: Path, catalogue
     catalogue("R09", injected="folder of another user", times=1, outcome="one line, status 1")
 
 
+@pytest.mark.slow
+def test_the_owner_of_a_folder_owns_what_root_has_made_in_it(tmp_path: Path, catalogue: Catalogue) -> None:
+    if sys.platform == "win32" or os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    data, exported, ours = tmp_path / "data", tmp_path / "all.jsonl", tmp_path / "ours"
+    app.open_kernel(Config(data=data)).store.close()
+    ours.mkdir()
+    (ours / "secret").touch()
+    for path in (data, *data.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    (data / "link").symlink_to(ours / "secret")
+    (data / "folder").symlink_to(ours)
+    (data / "name").hardlink_to(ours / "secret")
+    for command in (
+        ("key", "create", "--scope", "read"),
+        ("add", "Tea at five.", "--name", "tea"),
+        ("export", "jsonl", str(exported)),
+        ("import", str(exported), "--tenant", "acme"),
+        ("backup", str(tmp_path / "copy.db")),
+        ("restore", str(tmp_path / "copy.db")),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "kernel", *command, "--data", str(data)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        made = [path for path in data.rglob("*") if not path.is_symlink() and path.name != "name"]
+        assert {path.stat().st_uid for path in made} == {NOBODY}, command
+    assert {path.lstat().st_uid for path in (ours, ours / "secret", data / "link", data / "folder")} == {0}
+    assert (data / "tenants" / "acme" / "quipu.db").exists()
+    catalogue("R09", injected="commands of root", times=6, outcome="all that they made belongs to the owner")
+
+
 @pytest.mark.parametrize("folder", ["/proc/quipu", "/dev/null/quipu"])
 def test_a_folder_that_cannot_be_made_is_told_in_one_line(folder: str, catalogue: Catalogue) -> None:
     status, line = started(Path(folder))
