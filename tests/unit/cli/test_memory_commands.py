@@ -150,16 +150,18 @@ def test_a_name_that_is_taken_is_answered_with_the_command_that_edits_it(quipu: 
 
 
 @pytest.mark.parametrize(
-    ("dialect", "text", "reason"),
+    ("dialect", "text", "name", "reason"),
     [
-        ("graph", "red", "graph/my car is there already"),
-        ("notes", "red", "a memory with this name and text is there already"),
-        ("sessions", "password: zX9-pelican-42", "sensitive: content"),
+        ("graph", "red", ["--name", "my car"], "graph/my car is there already"),
+        ("notes", "red", ["--name", "my car"], "a memory with this name and text is there already"),
+        ("sessions", "password: zX9-pelican-42", [], "sensitive: content"),
     ],
 )
-def test_an_addition_that_adds_nothing_says_why(quipu: Quipu, dialect: str, text: str, reason: str) -> None:
+def test_an_addition_that_adds_nothing_says_why(
+    quipu: Quipu, dialect: str, text: str, name: list[str], reason: str
+) -> None:
     for _ in range(2):
-        answer = quipu("add", text, "--dialect", dialect, "--name", "my car")
+        answer = quipu("add", text, "--dialect", dialect, *name)
     assert answer == (1, "", f"quipu: Nothing was added: {reason}.\n")
 
 
