@@ -230,7 +230,10 @@ class Application:
 
     async def _counted_by_all(self, registry: "MetricsRegistry") -> "Snapshot | Fault":
         snapshot, worker = self._snapshot(registry), self._worker
-        answers = [] if worker is None else await asyncio.to_thread(catch_faults, worker.ask_siblings)
+        if worker is None:
+            return snapshot
+        worker.keep(msgspec.json.encode(snapshot))  # or its successor would begin with less than is answered
+        answers = await asyncio.to_thread(catch_faults, worker.ask_siblings)
         if isinstance(answers, Fault):
             return answers
         for answer in answers:

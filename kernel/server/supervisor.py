@@ -37,7 +37,7 @@ class Supervisor:
         self._shared = Shared(
             [Channel(*socket.socketpair(type=socket.SOCK_DGRAM)) for _ in range(count)],
             tempfile.TemporaryFile(dir=data),  # noqa: SIM115  # it has no name, and lives as long as the workers
-            [tempfile.TemporaryFile(dir=data) for _ in range(count)],  # noqa: SIM115
+            [(tempfile.TemporaryFile(dir=data), tempfile.TemporaryFile(dir=data)) for _ in range(count)],  # noqa: SIM115
             mmap.mmap(-1, shared_bytes(count)),
             os.urandom(16),
             os.getpid(),

@@ -8,12 +8,12 @@ import signal
 import socket
 import struct
 import sys
+import time
 import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from threading import Thread
 from typing import IO, NamedTuple
 
 from kernel.core.errors import Fault
@@ -29,10 +29,9 @@ _ANSWER_SECONDS = 5.0  # a worker that has died is replaced within two
 _BUCKETS, _CODES = 1 << 32, (1 << 32) + 1  # bytes whose locks protect them; those below are the digests of tenants
 _AFTER_BUCKETS = rate_limit.BYTES
 _COUNTS = _AFTER_BUCKETS + login_codes.BYTES
-_PIECE_BYTES = 65536
 _PAUSE_SECONDS = 1.0  # without accepting if that fails, as asyncio does
 _COUNT = struct.Struct("=q")  # the connections of a worker
-_KEPT = struct.Struct("=QI")  # bytes of the counters of a worker, and their digest
+_KEPT = struct.Struct("=QQI")  # when a worker kept its counters, their bytes and their digest
 NOT_SERVING = 1 << 62
 _CONNECTION, _QUESTION = b"c", b"?"
 _PR_SET_PDEATHSIG = 1
@@ -52,7 +51,7 @@ def shared_bytes(workers: int) -> int:
 
 
 class Channel(NamedTuple):
-    """To one worker from the others: connections to serve, and questions with the socket for the answer."""
+    """To one worker from the others: connections to serve, and questions with the socket that the answer closes."""
 
     sent: socket.socket
     received: socket.socket
@@ -60,12 +59,12 @@ class Channel(NamedTuple):
 
 class Shared(NamedTuple):
     """The state that the parent makes for all workers: `locks` is a file of which only the locks are used, `kept` has
-    a file for each worker, which outlives it.
+    two files for each worker, which outlive it: one is whole if it is killed while it writes the other.
     """
 
     channels: Sequence[Channel]
     locks: IO[bytes]
-    kept: Sequence[IO[bytes]]
+    kept: Sequence[tuple[IO[bytes], IO[bytes]]]
     memory: mmap.mmap
     key: bytes
     parent: int
@@ -89,7 +88,7 @@ class Worker:
         self.secret = hashlib.sha256(b"console" + shared.key).digest()  # signs sessions that every worker must accept
         self._shared = shared
         self._serve: Callable[[socket.socket], object] = socket.socket.close
-        self.text: Callable[[], bytes] = bytes  # the answer to siblings
+        self.text: Callable[[], bytes] = bytes  # the counters that siblings ask for
         self._opened = opened
 
     def report_opened(self) -> None:
@@ -121,31 +120,31 @@ class Worker:
 
     def keep(self, text: bytes) -> None:
         assert sys.platform != "win32"
-        os.pwrite(self._shared.kept[self.number].fileno(), _KEPT.pack(len(text), zlib.crc32(text)) + text, 0)
+        file = min(self._shared.kept[self.number], key=_kept_in)
+        with suppress(OSError):  # a full disk, for which no worker ends
+            os.pwrite(file.fileno(), _KEPT.pack(time.monotonic_ns(), len(text), zlib.crc32(text)) + text, 0)
 
     def kept(self) -> bytes:
         """Return the counters that the worker before kept; empty for the first."""
-        assert sys.platform != "win32"
-        file = self._shared.kept[self.number].fileno()
-        head = os.pread(file, _KEPT.size, 0)
-        if not head:
-            return b""
-        size, digest = _KEPT.unpack(head)
-        text = os.pread(file, size, _KEPT.size)
-        return text if zlib.crc32(text) == digest else b""
+        return self._kept_by(self.number)
+
+    def _kept_by(self, number: int) -> bytes:
+        return max(map(_kept_in, self._shared.kept[number]))[1]
 
     def ask_siblings(self) -> list[bytes]:
         """Return the answers of the other workers that have opened their store; blocks for seconds at most.
 
         Raises Fault("busy") if any does not answer.
         """
-        siblings = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
+        siblings = [number for number in range(len(self._shared.channels)) if number != self.number]
         try:
             with ExitStack() as stack:
-                answers = [stack.enter_context(_ask(channel.sent)) for channel in siblings]
-                return [text for answer in answers if (text := _all_of(answer))]
+                answers = [stack.enter_context(_ask(self._shared.channels[number].sent)) for number in siblings]
+                for answer in answers:
+                    answer.recv(1)  # the end, also of a worker that dies
         except OSError:
             raise Fault("busy", "A worker does not answer, try again.") from None
+        return [text for number in siblings if (text := self._kept_by(number))]
 
     def accept(
         self, loop: AbstractEventLoop, sockets: Sequence[socket.socket], serve: Callable[[socket.socket], object]
@@ -208,7 +207,9 @@ class Worker:
                     self._serve(sock) if kind == _CONNECTION else self._answer(sock)
 
     def _answer(self, to: socket.socket) -> None:
-        Thread(target=_send, args=(to, self.text()), name="quipu-answer", daemon=True).start()
+        """Keep the answer: the successor of this worker begins with no less than others have seen."""
+        with to:
+            self.keep(self.text())
 
     @contextmanager
     def _holding(self, byte: int) -> Generator[None]:
@@ -238,11 +239,12 @@ def _ask(questions: socket.socket) -> socket.socket:
     return ours
 
 
-def _all_of(answer: socket.socket) -> bytes:
-    return b"".join(iter(lambda: answer.recv(_PIECE_BYTES), b""))
-
-
-def _send(to: socket.socket, answer: bytes) -> None:
-    with to, suppress(OSError):  # the worker that asked has given up
-        to.settimeout(_ANSWER_SECONDS)
-        to.sendall(answer)
+def _kept_in(file: IO[bytes]) -> tuple[int, bytes]:
+    """Return when counters were kept in a file, and their text; 0 for none, or if their writing was cut off."""
+    assert sys.platform != "win32"
+    head = os.pread(file.fileno(), _KEPT.size, 0)
+    if len(head) < _KEPT.size:
+        return 0, b""
+    at, size, digest = _KEPT.unpack(head)
+    text = os.pread(file.fileno(), size, _KEPT.size)
+    return (at, text) if zlib.crc32(text) == digest else (0, b"")
