@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
@@ -338,6 +338,36 @@ def test_the_owner_of_a_folder_owns_what_root_has_made_in_it(tmp_path: Path, cat
     assert {path.lstat().st_uid for path in (ours, ours / "secret", data / "link", data / "folder")} == {0}
     assert (data / "tenants" / "acme" / "quipu.db").exists()
     catalogue("R09", injected="commands of root", times=6, outcome="all that they made belongs to the owner")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed there")
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("way", ["removed", "moved", "replaced"])
+def test_a_file_that_is_removed_or_replaced_takes_no_more_writes(
+    tmp_path: Path, workers: str, way: str, catalogue: Catalogue
+) -> None:
+    data, file = tmp_path / "data", tmp_path / "data" / "quipu.db"
+    with serving(data, QUIPU_WORKERS=workers) as server, ExitStack() as stack:
+        clients = [stack.enter_context(closing(Client(server.port))) for _ in range(8)]
+        for number, client in enumerate(clients):
+            assert client.call("add_memory", path=f"before/{number}", content="red")[0] == 200
+        file.rename(tmp_path / "aside.db")
+        if way == "replaced":
+            shutil.copy(tmp_path / "aside.db", file)
+        if way == "removed":
+            (tmp_path / "aside.db").unlink()
+        for number, client in enumerate(clients):
+            status, answer = client.call("add_memory", path=f"after/{number}", content="red")
+            assert (status, b"quipu.db was removed or replaced" in answer) == (507, True)
+            assert client.get("/readyz") == 503
+        assert file.exists() == (way == "replaced")
+        if way == "moved":
+            (tmp_path / "aside.db").rename(file)
+            for number, client in enumerate(clients):
+                assert client.call("add_memory", path=f"back/{number}", content="red")[0] == 200
+                assert client.get("/readyz") == 200
+    catalogue("R09", injected=f"database {way} under {workers} workers", times=1, outcome="507, /readyz 503, one error")
 
 
 @pytest.mark.parametrize("folder", ["/proc/quipu", "/dev/null/quipu"])

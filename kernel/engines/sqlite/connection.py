@@ -115,6 +115,7 @@ class Connection:
         self.changes = self._db.changes
         self.total_changes = self._db.total_changes
         self.tables = TableRows(self.execute)
+        self.before_begin: Callable[[], object] = dict  # may refuse a write transaction
         self.wal_pages = 0  # pages of the write-ahead log after the last commit of this connection
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
@@ -241,6 +242,7 @@ class Connection:
         A savepoint keeps the pages that change after it. Those of a `large` transaction go to a file, in the folder
         that SQLITE_TMPDIR names.
         """
+        self.before_begin()
         self.keep_temporary_pages(in_file=large)
         self._db.execute("BEGIN IMMEDIATE")
         self._open_tx = Tx(self, call_context, readonly=False)

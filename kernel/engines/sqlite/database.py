@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import cache, partial
@@ -37,8 +37,11 @@ class SqliteDatabase:
         self._checkpointer: Checkpointer | None = None
         self.after_commit: Callable[[Connection], None] = _nothing_due
         self._spare: Connection | None = None
+        self._is_moved = False
+        self._place: tuple[int, int] | None = None  # device and number of the file, from the start on
 
     def start(self, catch_faults: CatchFaults) -> None:
+        self._place = _place_of(self.file)
         begin_threads()
         self._checkpointer = Checkpointer(catch_faults, self.writer)
         self.after_commit = self._checkpointer.after_commit
@@ -54,9 +57,18 @@ class SqliteDatabase:
     def writer(self) -> Connection:
         return self._connect(readonly=False)
 
-    @property
-    def probe(self) -> None:
-        """A file answers for itself."""
+    def probe(self) -> Mapping[str, str]:
+        """Return nothing; raises Fault("storage") if the file was removed or replaced since the start, since all that
+        is written to it would be lost.
+        """
+        is_moved = self._place is not None and _place_of(self.file) not in {self._place, None}
+        was_moved, self._is_moved = self._is_moved, is_moved
+        if is_moved:
+            message = _MOVED.format(self.file.name)
+            if not was_moved:
+                _log.error("%s", message)
+            raise Fault("storage", message)
+        return {}
 
     def sizes(self) -> tuple[int, int]:
         return size_of(self.file), size_of(log_of(self.file))
@@ -74,8 +86,10 @@ class SqliteDatabase:
             self.release()
 
     def _connect(self, *, readonly: bool) -> Connection:
+        self.probe()
         mapped = readonly and size_of(self.file) >= self._mapped_from
         db = Connection(self.file, self.context, readonly=readonly, durable=self._durable, mapped=mapped)
+        db.before_begin = self.probe
         db.load_vectors()
         return db
 
@@ -88,6 +102,7 @@ RESTART_WAIT_MILLISECONDS = 250  # how long the writer waits for them
 _THREADS, _THREAD_SECONDS = 2, 10.0  # within which all have begun
 _COPIERS = ThreadPoolExecutor(_THREADS, "quipu-checkpoint")
 _log = logging.getLogger(__name__)
+_MOVED = "{} was removed or replaced while the server runs: nothing is written until it is back or the server restarts."
 
 
 class Checkpointer:
@@ -147,6 +162,17 @@ class Checkpointer:
         if isinstance(db, Connection):
             with closing(db):
                 self._catch_faults(db.checkpoint)
+
+
+def _place_of(file: Path) -> tuple[int, int] | None:
+    """Return the device and number of a file, those of none if it is not there; None if that cannot be known."""
+    try:
+        status = file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, 0
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _fold_log(writer: Connection) -> None:
