@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from handlers.brain.schemas import ConfigRow, Id
+from handlers.brain.schemas import WRITTEN, ConfigRow, Id
 from handlers.brain.scoring import CONFIG_KEYS, CONFIG_PREFIX, parse_weight
 from kernel.calls.tools import Hints, Tool, read, write
 from kernel.core.errors import Fault
@@ -20,7 +20,9 @@ class GetConfig(Struct, forbid_unknown_fields=True):
 
 
 class SetConfig(Struct, forbid_unknown_fields=True):
-    key: Annotated[Id, Meta(description="The key, with dots between its parts")]
+    key: Annotated[
+        str, Meta(description="The key, with dots between its parts", pattern=WRITTEN, min_length=1, max_length=128)
+    ]
     value: Annotated[str, Meta(description="The value as JSON text, such as 0.4", max_length=100_000)]
     description: Annotated[Annotated[str, Meta(max_length=10_000)] | None, Meta(description="What it is for")] = None
 

@@ -32,9 +32,9 @@ Database = Annotated[
         description="Which database; the first if unsure", max_length=64, extra_json_schema={"enum": [*DATABASE_NAMES]}
     ),
 ]
-_WRITTEN = r"^\s*[^\0\s][^\0]*$"
-Text = Annotated[str, Meta(pattern=_WRITTEN, max_length=MAX_TEXT_CHARACTERS)]
-Title = Annotated[str, Meta(pattern=_WRITTEN, max_length=1000)]
+WRITTEN = r"^\s*[^\0\s][^\0]*$"
+Text = Annotated[str, Meta(pattern=WRITTEN, max_length=MAX_TEXT_CHARACTERS)]
+Title = Annotated[str, Meta(pattern=WRITTEN, max_length=1000)]
 LongText = Annotated[str, Meta(max_length=100_000)]
 ShortText = Annotated[str, Meta(min_length=1, max_length=256)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]

@@ -51,3 +51,9 @@ def test_a_key_that_search_would_ignore_is_refused(refused: CallOk, key: str) ->
 
 def test_an_unknown_key_is_not_found(refused: CallOk) -> None:
     assert refused("get_config", key="a'b") == ("not_found", "Error: Config key 'a'b' not found")
+
+
+@pytest.mark.parametrize("key", ["a\0b", " ", "", "k" * 129])
+def test_a_key_that_every_engine_can_order_is_asked_for(refused: CallOk, key: str) -> None:
+    code, message = refused("set_config", key=key, value="1")
+    assert (code, "key" in message) == ("invalid", True)
