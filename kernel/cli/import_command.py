@@ -84,11 +84,10 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
         except Fault as fault:
             fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise
-    calls = _newest_calls(config.file, context, _ROWS_SEARCHED)
     after = before[0].id if before else 0
-    undoable = [call for call in calls if call.tool == origin.tool and call.undoable]
+    undoable = _undoable_calls(config.file, context, origin.tool, after)
     own = next((call for call in undoable if call.id > after), None)
-    _report(arguments, kind, result, own, [call for call in undoable if call.id <= after and call.outcome == _BEGUN])
+    _report(arguments, kind, result, own, [call for call in undoable if call.id <= after])
     tenant = config.tenant
     if tenant != MAIN and not (arguments.dry_run or api_keys.opens(config.data, tenant)):
         note(f"no key opens the tenant {tenant} yet: `quipu key create --scope write --tenant {tenant}` makes one")
@@ -129,7 +128,8 @@ def _report(
     elif not arguments.dry_run:
         print("nothing new was imported")
     for entry in cut_off:
-        print(_CUT_OFF_BEFORE.format(kind.kind, entry.id, count_of_memories(entry.touched)))
+        rows = count_of_memories(entry.touched) if entry.touched else "rows"
+        print(_CUT_OFF_BEFORE.format(kind.kind, entry.id, rows))
 
 
 def _told(touched: int, counts: Mapping[str, int]) -> str:
@@ -143,6 +143,24 @@ def _told(touched: int, counts: Mapping[str, int]) -> str:
 def _newest_calls(file: Path, context: StoreContext, limit: int) -> list[audit.Entry]:
     with open_reader(file, context) as db:
         return db.read(CallContext(), partial(audit.read, limit=limit))
+
+
+def _undoable_calls(file: Path, context: StoreContext, tool: str, after: int) -> list[audit.Entry]:
+    """Return the calls of an import that can be undone, newest first, each with the number of its memories: those with
+    a greater number, and those that were cut off.
+    """
+
+    def undoable(tx: Tx) -> list[audit.Entry]:
+        calls = [call for call in audit.read(tx, _ROWS_SEARCHED) if call.tool == tool and call.undoable]
+        own = [call for call in calls if call.id > after or call.outcome == _BEGUN]
+        return [call._replace(touched=audit.memories(tx, call.id)) for call in own]
+
+    with open_reader(file, _patient(context)) as db:
+        return db.read(CallContext(), undoable)
+
+
+def _patient(context: StoreContext) -> StoreContext:
+    return context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
 
 
 def _check_into(name: str, kind: Import) -> None:
@@ -309,9 +327,8 @@ def _preview(
     file: Path, undo_hours: int, context: StoreContext, origin: CallContext, kind: Import, source: Source
 ) -> Imported:
     """Return the result that an import would have, by a read; if a read does not suffice, by a try on a copy."""
-    patient = context._replace(call_limits=context.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     result: Imported | None = None
-    with open_reader(file, patient) as db, closing(ProgressBar("read", sys.stderr)) as bar:
+    with open_reader(file, _patient(context)) as db, closing(ProgressBar("read", sys.stderr)) as bar:
         if (preview := kind.preview) is not None:
 
             def work(tx: Tx) -> Imported:

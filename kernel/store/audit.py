@@ -180,6 +180,11 @@ def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
         yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
 
 
+def memories(tx: Tx, id_: int) -> int:
+    """Return how many memories a call that can be undone touched and left; 0 for any other."""
+    return tx.one("kernel.audit.memories", int, call=undo_call(tx, id_)) or 0
+
+
 def last_part(tx: Tx, call: str) -> UndoPart | None:
     number = tx.one("kernel.audit.last_part", int, call=call)
     part = None if number is None else tx.one("kernel.audit.undo_part", _undo_part, call=call, part=number)

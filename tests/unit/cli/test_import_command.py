@@ -15,11 +15,13 @@ from kernel.core.config import Config
 from kernel.core.errors import Fault
 from kernel.engines.foreign_file import open_external
 from kernel.memories.import_records import Import, Imported, Source
+from kernel.operations import portable_import
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.server import app
 from kernel.store import history, long_work
 from kernel.store.long_work import Steps
+from tests.conftest import Call
 
 SECRETS = {"BAD": "wrong", "GOOD": "right"}
 Run = Callable[..., int]
@@ -167,3 +169,39 @@ def test_what_a_killed_import_left_of_its_copies_goes_with_the_next_command(conf
     (left / "core.db").write_text("decrypted")
     assert run("check") == 0
     assert not left.exists()
+
+
+@pytest.mark.slow
+def test_an_import_of_an_own_export_counts_memories_and_not_their_history(
+    config: Config,
+    run: Run,
+    call: Call,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number in range(4):
+        call("add_memory", path=f"p/{number}", content=f"text {number}")
+    call("replace_memory", path="p/0", content="another text")
+    call("drop_memory", path="p/3")
+    file = tmp_path / "all.jsonl"
+    assert run("export", "jsonl", str(file)) == 0
+    away = config._replace(data=tmp_path / "away", environment=SECRETS)
+    words = parser().parse_args(["import", "jsonl", str(file)])
+
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(portable_import, "_BATCH_LINES", 1)
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr(portable_import, "_add_event", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            commands.run(words, away)
+    capsys.readouterr()
+    assert commands.run(words, away) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "imported 3 memories; `quipu undo 3` takes it back",
+        "an import of jsonl before it was cut off: `quipu undo 1` takes back its rows",
+    ]
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

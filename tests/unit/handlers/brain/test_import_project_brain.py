@@ -77,7 +77,7 @@ def test_import_reports_imported_and_skipped_rows(bring: Bring, tmp_path: Path) 
         "resources: 1",
         "config: 1",
         "query_log: 1",
-        "imported 7 memories; `quipu undo N` takes it back",
+        "imported 6 memories; `quipu undo N` takes it back",
         "core-copy.db: left out, as it is none of the databases core, therapy, dnd, hlg",
         "core: 2 rows of daily_logs were left out, as nothing here holds them",
         "core: link lnk_b was kept, though there is no entity ent_gone",
