@@ -572,7 +572,7 @@ class Dispatch:
         return with_call_id(id_, work) if id_ else work
 
     def _runs_here(self, entry: ToolEntry) -> bool:
-        return entry.short and self.store.probe is None  # a database elsewhere may keep this thread waiting
+        return entry.short and not self.store.is_remote  # which may keep this thread waiting
 
     def _with_writes_after(
         self, entry: ToolEntry, request: Request, context: CallContext, writes: Sequence[AfterRead]

@@ -129,10 +129,12 @@ class Database(Protocol):
         ...
 
     @property
-    def probe(self) -> Callable[[], Mapping[str, str]] | None:
-        """Return the health check of the database; None for a file. It may wait, and raises Fault if nothing
-        answers.
-        """
+    def is_remote(self) -> bool:
+        """Return whether a statement may wait for another machine."""
+        ...
+
+    def probe(self) -> Mapping[str, str]:
+        """Return what the database says of its health; it may wait, and raises Fault if nothing answers."""
         ...
 
     @property

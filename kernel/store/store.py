@@ -287,7 +287,7 @@ class Store:
     ) -> None:
         self.context = database.context
         self._database = database
-        self.probe = database.probe
+        self.probe, self.is_remote = database.probe, database.is_remote
         self._catch_faults = catch_faults
         self.undo_hours = undo_hours
         self._runner = GroupRunner(database.context, catch_faults, undo_hours)

@@ -194,6 +194,7 @@ def postgres_context(
 
 class PostgresDatabase:
     read_head_start = 0.0  # a read mostly waits for the server
+    is_remote = True
 
     def __init__(self, file: Path, context: StoreContext, shared_file: SharedFile | None = None) -> None:
         self._shared_file = shared_file
