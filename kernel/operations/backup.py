@@ -160,7 +160,7 @@ def copy_before_migration(db: Connection, home: Path) -> None:
     except DISK_FULL:
         size = db.pragma("page_count") * db.pragma("page_size")
         raise Fault(
-            "storage", f"A copy is made before the database is migrated; free {size >> 20} MiB in {home} for it."
+            "storage", f"A copy is made before the database is migrated; free {-(-size >> 20)} MiB in {home} for it."
         ) from None
     except Fault as fault:
         if fault.code != "conflict":  # another process copied the same version in the same millisecond

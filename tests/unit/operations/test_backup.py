@@ -229,6 +229,6 @@ def test_without_room_for_the_copy_nothing_is_migrated(tmp_path: Path, migrated:
         patch.setattr(Connection, "backup", full)
         refused = catch_faults(open_kernel, Config(data=data, model=None))
     assert isinstance(refused, Fault)
-    assert refused.message.startswith("A copy is made before the database is migrated; free ")
+    assert refused.message.startswith("A copy is made before the database is migrated; free 1 MiB in ")
     assert (data / "quipu.db").read_bytes() == before
     assert backup.DATABASE in [path.name for path in data.iterdir()]
