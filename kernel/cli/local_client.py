@@ -113,8 +113,10 @@ def ask(
     """
     host, port, token = server
     connection = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
+    seconds = seconds_for(command)
+    deadline = time.monotonic() + seconds
     try:
-        connection.settimeout(seconds_for(command))
+        connection.settimeout(seconds)
         try:
             connection.connect((host, port))
         except OSError:
@@ -129,9 +131,18 @@ def ask(
             "connection: close",
         )
         connection.sendall("\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body)
-        return _parsed(b"".join(iter(lambda: connection.recv(_PIECE_BYTES), b"")))
+        return _parsed(b"".join(iter(lambda: _piece(connection, deadline), b"")))
     finally:
         connection.close()
+
+
+def _piece(connection: _socket.socket, deadline: float) -> bytes:
+    """Return the next bytes of an answer, empty at its end; each wait is within the time of the whole."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    connection.settimeout(left)
+    return connection.recv(_PIECE_BYTES)
 
 
 def seconds_for(command: str) -> float:

@@ -238,6 +238,7 @@ def _at_url(url: str, key: str) -> Send:
     import http.client
 
     from kernel.cli import client_entries
+    from kernel.cli.exchange import exchange
 
     parts = client_entries.parse_url(url)
     root = parts.path.partition("/mcp")[0].rstrip("/")  # the address of a client will do
@@ -246,20 +247,20 @@ def _at_url(url: str, key: str) -> Send:
     headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
 
     def send(command: str, body: bytes, style: "Style", mark: str) -> tuple[int, bytes]:
-        connection = connect(parts.hostname or "", parts.port, timeout=local_client.seconds_for(command))
+        seconds, path = local_client.seconds_for(command), f"{root}{local_client.path(command, style, mark)}"
+        connection = connect(parts.hostname or "", parts.port, timeout=seconds)
         try:
             connection.connect()
         except (OSError, ValueError) as error:  # the latter for a host that can be no name
             reason = getattr(error, "strerror", None) or error
             raise Fault("busy", f"No answer from {url}: {reason}.") from None
         try:
-            connection.request("POST", f"{root}{local_client.path(command, style, mark)}", body, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read(_MOST_BYTES)
+            answer = exchange(connection, "POST", path, body, headers, seconds=seconds, most=_MOST_BYTES)
+        except TimeoutError:
+            raise Fault("busy", f"{url} has not answered in time. {_UNKNOWN}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise Fault("busy", f"{url} has not answered: {error}. {_UNKNOWN}") from None
-        finally:
-            connection.close()
+        return answer.status, answer.body
 
     return send
 

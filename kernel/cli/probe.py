@@ -2,14 +2,15 @@
 
 import argparse
 import http.client
-from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
+from kernel.cli.exchange import exchange
 from kernel.cli.output import show
 from kernel.core.config import Config
 from kernel.core.errors import Fault
@@ -30,6 +31,7 @@ _INITIALIZE = msgspec.json.encode(
 )
 _HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 _TIMEOUT_SECONDS = 5
+_MOST_BYTES = 1 << 20
 _TCP_LISTEN = "0A"  # TCP_LISTEN in the `st` column of /proc/net/tcp
 _SOCKET = regex(r"socket:\[(\d+)\]")
 
@@ -79,31 +81,16 @@ def handshake(url: str, key: str = "", host: str = "") -> Handshake | None:
         return None
     headers = {**_HEADERS, **({"authorization": f"Bearer {key}"} if key else {}), **({"host": host} if host else {})}
     try:
-        status, body, challenge = _ask(
-            connection, "POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers
-        )
+        path = parts._replace(scheme="", netloc="").geturl()
+        answer = exchange(connection, "POST", path, _INITIALIZE, headers, seconds=_TIMEOUT_SECONDS, most=_MOST_BYTES)
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(str(error)) from None
-    signs_in = "resource_metadata=" in challenge
+    signs_in = "resource_metadata=" in answer.headers.get("www-authenticate", "")
     try:
-        info = msgspec.json.decode(body, type=_Reply).result.serverInfo
+        info = msgspec.json.decode(answer.body, type=_Reply).result.serverInfo
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Handshake(status, signs_in=signs_in)
-    return Handshake(status, info.name, info.version, signs_in)
-
-
-def _ask(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    body: bytes | None = None,
-    headers: Mapping[str, str] = {},
-) -> tuple[int, bytes, str]:
-    """Return status, body and challenge of an answer; the body is bounded, since the listener may be any program."""
-    with closing(connection):
-        connection.request(method, path, body, headers)
-        response = connection.getresponse()
-        return response.status, response.read(1 << 20), response.getheader("www-authenticate", "")
+        return Handshake(answer.status, signs_in=signs_in)
+    return Handshake(answer.status, info.name, info.version, signs_in)
 
 
 def listening_process(port: int, proc: Path = Path("/proc")) -> str:
@@ -149,12 +136,12 @@ def check_health(host: str, port: int) -> None:
     """Return if GET /healthz answers 200; raises Fault("busy") with the reason otherwise."""
     connection = http.client.HTTPConnection(connectable(host), port, timeout=_TIMEOUT_SECONDS)
     try:
-        status, *_ = _ask(connection, "GET", "/healthz")
-    except (OSError, http.client.HTTPException) as error:
+        answer = exchange(connection, "GET", "/healthz", seconds=_TIMEOUT_SECONDS, most=_MOST_BYTES)
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "strerror", None) or error
         raise Fault("busy", f"no answer on port {port}: {reason}") from None
-    if status != 200:
-        raise Fault("busy", f"the server on port {port} answers {status}")
+    if answer.status != 200:
+        raise Fault("busy", f"the server on port {port} answers {answer.status}")
 
 
 def login_code(authority: str, key: str) -> LoginCode | None:
@@ -162,7 +149,8 @@ def login_code(authority: str, key: str) -> LoginCode | None:
     connection = http.client.HTTPConnection(authority, timeout=_TIMEOUT_SECONDS)
     form = {"content-type": "application/x-www-form-urlencoded", "origin": f"http://{authority}"}
     try:
-        status, body, _ = _ask(connection, "POST", "/ui/do/code", b"", {**form, "authorization": f"Bearer {key}"})
-        return msgspec.json.decode(body, type=LoginCode) if status == 200 else None
+        headers = {**form, "authorization": f"Bearer {key}"}
+        answer = exchange(connection, "POST", "/ui/do/code", b"", headers, seconds=_TIMEOUT_SECONDS, most=_MOST_BYTES)
+        return msgspec.json.decode(answer.body, type=LoginCode) if answer.status == 200 else None
     except (OSError, http.client.HTTPException, msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -1,9 +1,11 @@
 """Calls, values and checks that several tests of probe listeners share."""
 
 import http.server
+import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -28,3 +30,29 @@ def answering(status: int, body: bytes = b"") -> Iterator[int]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def dripping(begin: bytes, piece: bytes, pause: float = 0.05, seconds: float = 3.0) -> Iterator[int]:
+    """Answer every connection with `begin`, and then with `piece` again and again for some seconds; the port."""
+
+    def answer(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(begin)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                connection.sendall(piece)
+                time.sleep(pause)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
