@@ -15,6 +15,10 @@ class Answer(NamedTuple):
     body: bytes
     headers: http.client.HTTPMessage
 
+    @property
+    def media_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
 
 def exchange(
     connection: http.client.HTTPConnection,

@@ -6,7 +6,7 @@ The text of a memory is typed as an option, on standard input, or in an editor.
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _OK = 200
 _UNAUTHORIZED = 401
 _MOST_BYTES = 1 << 28  # of an answer: the listener may be any program
+_MEDIA: "Mapping[Style, str]" = {"json": "application/x-ndjson", "text": "text/plain", "colour": "text/plain"}
 _UNKNOWN = "Whether it was done is not known: look before you try again."
 _EMPTY = "nothing is stored yet; `quipu add TEXT` adds a memory"
 _UNREADABLE = "nothing is stored that this key may read"
@@ -260,6 +261,9 @@ def _at_url(url: str, key: str) -> Send:
             raise Fault("busy", f"{url} has not answered in time. {_UNKNOWN}") from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise Fault("busy", f"{url} has not answered: {error}. {_UNKNOWN}") from None
+        is_ours = "x-request-id" in answer.headers and (not answer.body or answer.media_type == _MEDIA[style])
+        if answer.status == _OK and not is_ours:
+            raise Fault("invalid", f"{url} answers, and not as Quipu does: another program listens there.")
         return answer.status, answer.body
 
     return send

@@ -32,6 +32,7 @@ _INITIALIZE = msgspec.json.encode(
 _HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 _TIMEOUT_SECONDS = 5
 _MOST_BYTES = 1 << 20
+_HEALTHY = {"status": "ok"}
 _TCP_LISTEN = "0A"  # TCP_LISTEN in the `st` column of /proc/net/tcp
 _SOCKET = regex(r"socket:\[(\d+)\]")
 
@@ -133,7 +134,7 @@ def authority_of(config: Config) -> str:
 
 
 def check_health(host: str, port: int) -> None:
-    """Return if GET /healthz answers 200; raises Fault("busy") with the reason otherwise."""
+    """Return if GET /healthz answers as a healthy Quipu does; raises Fault("busy") with the reason otherwise."""
     connection = http.client.HTTPConnection(connectable(host), port, timeout=_TIMEOUT_SECONDS)
     try:
         answer = exchange(connection, "GET", "/healthz", seconds=_TIMEOUT_SECONDS, most=_MOST_BYTES)
@@ -142,6 +143,15 @@ def check_health(host: str, port: int) -> None:
         raise Fault("busy", f"no answer on port {port}: {reason}") from None
     if answer.status != 200:
         raise Fault("busy", f"the server on port {port} answers {answer.status}")
+    if answer.media_type != "application/json" or _json_of(answer.body) != _HEALTHY:
+        raise Fault("busy", f"the server on port {port} is not Quipu")
+
+
+def _json_of(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def login_code(authority: str, key: str) -> LoginCode | None:
