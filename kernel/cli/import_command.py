@@ -85,7 +85,7 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
             fault.message = _printable(fault.message)  # names from outside may hold control characters of a terminal
             raise
     after = before[0].id if before else 0
-    undoable = _undoable_calls(config.file, context, origin.tool, after)
+    undoable = _undoable_calls(config.file, context, kind, origin.tool, after)
     own = next((call for call in undoable if call.id > after), None)
     _report(arguments, kind, result, own, [call for call in undoable if call.id <= after])
     tenant = config.tenant
@@ -145,15 +145,20 @@ def _newest_calls(file: Path, context: StoreContext, limit: int) -> list[audit.E
         return db.read(CallContext(), partial(audit.read, limit=limit))
 
 
-def _undoable_calls(file: Path, context: StoreContext, tool: str, after: int) -> list[audit.Entry]:
+def _undoable_calls(file: Path, context: StoreContext, kind: Import, tool: str, after: int) -> list[audit.Entry]:
     """Return the calls of an import that can be undone, newest first, each with the number of its memories: those with
-    a greater number, and those that were cut off.
+    a greater number, and those that were cut off. The history of an export names memories that were deleted, too.
     """
 
     def undoable(tx: Tx) -> list[audit.Entry]:
         calls = [call for call in audit.read(tx, _ROWS_SEARCHED) if call.tool == tool and call.undoable]
         own = [call for call in calls if call.id > after or call.outcome == _BEGUN]
-        return [call._replace(touched=audit.memories(tx, call.id)) for call in own]
+        counts = [audit.memories(tx, call.id) for call in own]
+        brings_history = kind.trial is not None
+        return [
+            call._replace(touched=count.indexed if brings_history else count.all)
+            for call, count in zip(own, counts, strict=True)
+        ]
 
     with open_reader(file, _patient(context)) as db:
         return db.read(CallContext(), undoable)

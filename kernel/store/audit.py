@@ -56,6 +56,13 @@ class UndoPart(NamedTuple):
     number: int = 0
 
 
+class TouchedMemories(NamedTuple):
+    """How many memories a call touched, and how many of them are indexed."""
+
+    all: int
+    indexed: int
+
+
 class ChangeRecorder(Protocol):
     """Records changes through a connection."""
 
@@ -180,9 +187,9 @@ def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
         yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
 
 
-def memories(tx: Tx, id_: int) -> int:
-    """Return how many memories a call that can be undone touched and left; 0 for any other."""
-    return tx.one("kernel.audit.memories", int, call=undo_call(tx, id_)) or 0
+def memories(tx: Tx, id_: int) -> TouchedMemories:
+    """Return how many memories a call that can be undone touched, each counted once; none of any other call."""
+    return tx.one("kernel.audit.memories", TouchedMemories, call=undo_call(tx, id_)) or TouchedMemories(0, 0)
 
 
 def last_part(tx: Tx, call: str) -> UndoPart | None:

@@ -73,24 +73,14 @@ SELECT part FROM undo_part WHERE call = :call ORDER BY part DESC;
 SELECT targets, changes FROM undo_part WHERE call = :call AND part = :part;
 
 -- name: memories
--- How many memories a call touched that are not deleted; an event of the history names a memory too.
-SELECT count(*)
+-- How many memories a call touched, and how many of them are indexed: an event of the history names a memory too.
+SELECT count(*), count(d.id)
 FROM (
     SELECT DISTINCT CAST(t.value ->> 0 AS TEXT) AS space, CAST(t.value ->> 1 AS TEXT) AS key
     FROM undo_part AS p, json_each(p.targets) AS t
     WHERE p.call = :call
 ) AS c
-WHERE
-    coalesce(
-        (
-            SELECT h.after IS NOT NULL
-            FROM history AS h
-            WHERE h.space = c.space AND h.key = c.key
-            ORDER BY h.id DESC
-            LIMIT 1
-        ),
-        true
-    );
+LEFT JOIN doc AS d ON d.space = c.space AND d.key = c.key;
 
 -- name: last_part
 SELECT part FROM undo_part WHERE call = :call ORDER BY part DESC LIMIT 1;
