@@ -59,7 +59,7 @@ def _run_on_data(work: Callable[..., int], opens: str, arguments: argparse.Names
 
 
 def check(arguments: argparse.Namespace, config: Config, context: StoreContext, alone: bool) -> int:
-    """Print the differences between rows, full text and vectors; return 1 if any is left."""
+    """Print the differences between rows, full text and vectors, and notes; return 1 if a difference is left."""
     if arguments.project is not None:
         return _check_project(arguments, config, context)
     lines: list[str] = []
@@ -74,8 +74,9 @@ def check(arguments: argparse.Namespace, config: Config, context: StoreContext, 
     finally:
         for line in lines[:_SHOWN_DIFFERENCES]:
             show({"difference": line}, f"  {line}", as_json=arguments.json)
-    left = [finding for finding in findings if finding.kept] if repair else findings
-    state = "differences found" if left else "repaired" if findings else "ok"
+    mistakes = [finding for finding in findings if not finding.note]
+    left = [finding for finding in mistakes if finding.kept] if repair else mistakes
+    state = "differences found" if left else "repaired" if mistakes else "ok"
     show({"state": state}, state, as_json=arguments.json)
     return 1 if left else 0
 

@@ -38,6 +38,7 @@ _RETRY_SECONDS = 0.05  # before the next attempt if the queue of the writer was 
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
 _VECTORS, _DOCUMENTS = "vectors", "documents"
+_TO_EMBED = "not embedded with the configured model yet: a running server or `quipu reindex` does that"
 # The settings that keep the last documents with words, or of kinds of text, as an earlier release indexed them.
 _WORDS_LEFT, _TEXTS_LEFT = "index_outdated_to", "index_texts_outdated_to"
 
@@ -110,7 +111,9 @@ def _look(
     ]
     if index.has_model(tx):
         lacking = tx.one("kernel.consistency.count_pending", int, model=model) or 0
-        findings.append(Finding(_DOCUMENTS, lacking, "without a vector of the configured model"))
+        of_others = tx.one("kernel.consistency.count_of_other_models", int, model=model) or 0 if model else lacking
+        findings.append(Finding(_DOCUMENTS, lacking - of_others, "without a vector of the configured model"))
+        findings.append(Finding(_DOCUMENTS, of_others, _TO_EMBED, note=True))
     findings.append(Finding("audit", int(is_broken), "rows that do not follow from the one before"))
     findings.append(Finding(_COUNTS, index.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:

@@ -28,12 +28,15 @@ Row = TypeVar("Row", bound=_WithText)
 
 
 class Finding(NamedTuple):
-    """One inconsistency: the part of the file, how many rows, and the mistake; no repair mends it if it is `kept`."""
+    """One inconsistency: the part of the file, how many rows, and the mistake; no repair mends it if it is `kept`. A
+    `note` is no mistake: something that is still to be done.
+    """
 
     part: str
     rows: int
     what: str
     kept: bool = False
+    note: bool = False
 
 
 class _Document(NamedTuple):

@@ -72,6 +72,14 @@ FROM doc AS d
 LEFT JOIN doc_vector AS v ON v.doc = d.id
 WHERE v.model IS NOT :model OR v.doc IS NULL;
 
+-- name: count_of_other_models
+-- The documents with a vector of another model that was configured before.
+SELECT count(*)
+FROM doc AS d
+INNER JOIN doc_vector AS v ON v.doc = d.id
+INNER JOIN doc_model AS m ON m.id = v.model
+WHERE v.model IS NOT :model;
+
 -- name: documents
 -- The documents of (space, key) pairs.
 SELECT d.space, d.key, d.text, d.grams

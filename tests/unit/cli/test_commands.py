@@ -109,6 +109,23 @@ def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, 
 
 
 @pytest.mark.slow
+def test_check_takes_vectors_of_a_model_before_for_no_difference(kernel: Kernel, call: Call, run: Run) -> None:
+    for path in ("a", "b", "c"):
+        call("add_memory", path=path, content="hello")
+    older = "UPDATE doc_vector SET model = (SELECT id FROM doc_model WHERE identity = 'older')"
+    damage(kernel.config, f"INSERT INTO doc_model (identity, dimensions) VALUES ('older', 8); {older}")
+    note = "not embedded with the configured model yet: a running server or `quipu reindex` does that\n"
+    assert run("check") == (0, f"documents: 3 {note}ok\n")
+    damage(kernel.config, "DELETE FROM doc_vector WHERE id = (SELECT min(id) FROM doc_vector)")
+    line = "documents: 1 without a vector of the configured model\n"
+    assert run("check") == (1, f"{line}documents: 2 {note}differences found\n")
+    damage(kernel.config, "DELETE FROM doc_vector; DELETE FROM doc_model")  # as without a model before
+    assert run("check") == (0, f"documents: 3 {note}ok\n")
+    assert run("check", "--repair")[0] == 0
+    assert run("check") == (0, "ok\n")
+
+
+@pytest.mark.slow
 def test_reindex_prints_the_number_of_vectors(kernel: Kernel, call: Call, run: Run) -> None:
     call("add_memory", path="a", content="hello")
     assert run("reindex") == (0, "1 vector rebuilt\n")
