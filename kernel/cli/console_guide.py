@@ -28,7 +28,7 @@ def guide(config: Config) -> Guide:
 
     def findings(deep: bool) -> list[Finding]:
         checks = (*_QUICK, partial(doctor.clients, platform=sys.platform), *(_DEEP if deep else ()))
-        return [finding for check in checks for finding in check(config)]
+        return [*doctor.findings(config, checks)]
 
     async def run(words: Sequence[str]) -> Ran:
         program = client_entries.this_program(config)

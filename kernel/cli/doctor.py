@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
@@ -22,7 +22,7 @@ from kernel.calls.dispatch import catch_faults
 from kernel.cli import client_entries, output, probe, service
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
-from kernel.core import data_dir
+from kernel.core import data_dir, file_access
 from kernel.core.config import DEFAULT_PORT, FIRST_DIALECTS, MODEL, VERSION, Config, on_loopback
 from kernel.core.data_dir import MAIN
 from kernel.core.errors import Fault
@@ -30,7 +30,7 @@ from kernel.core.ids import utc_now
 from kernel.embed.model import Embedder
 from kernel.engines.migrations import pending_migrations
 from kernel.engines.sqlite.connection import Connection
-from kernel.engines.sqlite.database_file import check_log
+from kernel.engines.sqlite.database_file import check_log, log_of, size_of
 from kernel.engines.sqlite.errors import OLDEST_SQLITE, sqlite_version
 from kernel.engines.sqlite.vector_functions import sqlite_vec
 from kernel.operations import restore
@@ -55,6 +55,7 @@ NETWORK = frozenset(
 )
 # The beginnings of the names of folders that programs copy elsewhere while they change.
 _SYNCHRONIZED = ("onedrive", "dropbox", "google drive", "googledrive", "icloud", "mobile documents")
+Check = Callable[[Config], Iterator[Finding]]
 _COLOURS: Mapping[str, output.Colour] = {"ok": "green", "hint": "yellow", "wrong": "red"}
 _ok, _hint, _wrong = partial(Finding, "ok", remedy=""), partial(Finding, "hint"), partial(Finding, "wrong")
 
@@ -63,14 +64,27 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
     checks = (sqlite, folder, settings, database, model, disk, backups, server, access, address)
     status = 0
-    for check in (*checks, partial(clients, platform=platform)):
-        for grade, subject, detail, remedy in map(msgspec.structs.astuple, check(config)):
-            row = {"grade": grade, "subject": subject, "detail": detail, "remedy": remedy}
-            colour = output.paint(f"{grade:5}", _COLOURS[grade], sys.stdout, config.environment)
-            line = f"{colour}  {subject}: {detail}" + (f"; {remedy}" if remedy else "")
-            output.show(row, line, as_json=arguments.json)
-            status = 1 if grade == "wrong" else status
+    for finding in findings(config, (*checks, partial(clients, platform=platform))):
+        grade, subject, detail, remedy = msgspec.structs.astuple(finding)
+        row = {"grade": grade, "subject": subject, "detail": detail, "remedy": remedy}
+        colour = output.paint(f"{grade:5}", _COLOURS[grade], sys.stdout, config.environment)
+        line = f"{colour}  {subject}: {detail}" + (f"; {remedy}" if remedy else "")
+        output.show(row, line, as_json=arguments.json)
+        status = 1 if grade == "wrong" else status
     return status
+
+
+def findings(config: Config, checks: Iterable[Check]) -> Iterator[Finding]:
+    """Yield the findings of checks; one that the system keeps from its files is `wrong`, and the next is made."""
+    for check in checks:
+        try:
+            yield from check(config)
+        except OSError as error:
+            subject = getattr(check, "__name__", "clients")
+            path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+            denied = path and file_access.denial(config.data.absolute(), path.absolute(), os.R_OK)
+            detail = f"{error.strerror}: {error.filename}" if path else str(error)
+            yield _wrong(subject, *((str(denied), denied.remedy) if denied else (detail, "")))
 
 
 def _command(config: Config, *words: str) -> str:
@@ -99,8 +113,10 @@ def folder(config: Config) -> Iterator[Finding]:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        remedy = "change its owner, or choose another with --data or QUIPU_DATA"
-        yield _wrong("data directory", f"{there} cannot be written to: {error.strerror}", remedy)
+        denied = file_access.denial(data, there)
+        remedy = denied.remedy if denied else "choose another with --data or QUIPU_DATA"
+        reason = denied.reason if denied else error.strerror
+        yield _wrong("data directory", f"{there} cannot be written to: {reason}", remedy)
         return
     detail = str(data) if there == data else f"{data} is created at the first start"
     yield _ok("data directory", detail)
@@ -148,6 +164,9 @@ def database(config: Config) -> Iterator[Finding]:
         return
     if sqlite_version() < OLDEST_SQLITE:
         return  # no file is at fault, and a restore would be no remedy
+    if denied := file_access.denial(config.data.absolute(), config.data.absolute()):
+        yield _wrong("database", str(denied), denied.remedy)
+        return
     if restore.is_interrupted(config.data):
         yield _hint("database", "a restore was interrupted", "the next start finishes it")
         return
@@ -160,6 +179,8 @@ def database(config: Config) -> Iterator[Finding]:
 
 
 def _database(subject: str, config: Config, context: StoreContext) -> Finding:
+    if denied := _denial_of_database(config):
+        return _wrong(subject, str(denied), denied.remedy)
     missing = catch_faults(_documents_without_vector, config, context)
     if isinstance(missing, Fault):
         if "quipu restore" in missing.message:
@@ -178,6 +199,12 @@ def _database(subject: str, config: Config, context: StoreContext) -> Finding:
         return _hint(subject, detail, f"a running server or {_command(config, 'reindex')} embeds them")
     size = f"{config.file.stat().st_size / _MIB:.1f} MiB"
     return _ok(subject, f"{size}, SQLite's integrity check passed")
+
+
+def _denial_of_database(config: Config) -> file_access.Denial | None:
+    file, data = config.file.absolute(), config.data.absolute()
+    denials = (file_access.denial(data, path) for path in (file, log_of(file), file.with_name(f"{file.name}-shm")))
+    return next(filter(None, denials), None)
 
 
 def _documents_without_vector(config: Config, context: StoreContext) -> int:
@@ -216,7 +243,7 @@ def model(config: Config) -> Iterator[Finding]:
 
 def disk(config: Config) -> Iterator[Finding]:
     free = shutil.disk_usage(existing_parent(config.data.absolute())).free
-    size = config.file.stat().st_size if config.file.is_file() else 0
+    size = size_of(config.file)
     detail = f"{free / _MIB:,.0f} MiB free"
     if free < _MIN_FREE_BYTES:
         yield _wrong("disk", detail, f"free some space: below {_MIN_FREE_BYTES // _MIB} MiB writes begin to fail")
@@ -279,7 +306,12 @@ def _restart(config: Config) -> str:
 def access(config: Config) -> Iterator[Finding]:
     """Check that the keys admit authorized clients and no others."""
     keys = catch_faults(api_keys.read, config.data)
-    if isinstance(keys, Fault):
+    file = config.data.absolute() / api_keys.FILE
+    if isinstance(keys, Fault) and (denied := file_access.denial(config.data.absolute(), file, os.R_OK)):
+        yield _wrong("keys", f"no request is accepted: {denied}", denied.remedy)
+    elif isinstance(keys, Fault) and existing_parent(file).is_file() and not file.exists():
+        yield _wrong("keys", f"{config.data} is not a folder", "choose another with --data or QUIPU_DATA")
+    elif isinstance(keys, Fault):
         remedy = (
             f"restore {config.data / api_keys.FILE} from a backup; {_command(config, 'key', 'reset')} deletes all keys"
         )

@@ -14,6 +14,7 @@ from kernel.calls.dispatch import Dispatch, catch_faults
 from kernel.calls.schema import with_configured_choices
 from kernel.calls.settings import read_settings, setting_prefixes
 from kernel.calls.tenants import Bounds
+from kernel.core import file_access
 from kernel.core.config import Config
 from kernel.core.data_dir import MAIN, fsync_folder, other_tenants
 from kernel.core.errors import Fault, unless_fault
@@ -305,6 +306,7 @@ def _ready(config: Config, database: SqliteDatabase) -> Stored | None:
 
 
 def _prepared(config: Config, store_context: StoreContext) -> Stored:
+    file_access.require(config.data, config.file)
     try:
         config.file.touch(mode=0o600, exist_ok=True)
         outcome = catch_faults(_migrate, config, store_context)

@@ -292,7 +292,11 @@ def test_a_file_system_that_cannot_be_written_to_is_told_in_one_line(tmp_path: P
     app.open_kernel(Config(data=data)).store.close()
     before = (data / "quipu.db").read_bytes()
     with readonly(data):
-        assert started(data) == (1, f"quipu: Cannot use the data directory {data}: Read-only file system")
+        status, line = started(data)
+        assert (status, line.partition(";")[0]) == (
+            1,
+            f"quipu: Cannot write to storage: {data} cannot be used: its file system is mounted read-only",
+        )
     assert (data / "quipu.db").read_bytes() == before
     catalogue("R09", injected="read-only file system", times=1, outcome="one line, status 1, file as it was")
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path, PureWindowsPath
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +19,7 @@ import apsw
 import msgspec
 import pytest
 
+from handlers.console.guide import Finding
 from kernel.cli import doctor, service
 from kernel.cli.client_entries import LaunchCommand
 from kernel.cli.clients import BY_NAME, config_file
@@ -618,3 +619,104 @@ def test_remedy_followed_word_by_word_makes_it_ok(
         assert main(shlex.split(command)) == 0
     capsys.readouterr()
     assert visit(**changes)[1][subject].startswith("ok")
+
+
+NOBODY = 65534
+
+
+def owner_only(file: Path) -> None:
+    file.chmod(0o400)
+
+
+def given_away(file: Path) -> None:
+    os.chown(file, NOBODY, NOBODY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "harm", "subjects", "reason", "remedy"),
+    [
+        ("quipu.db", owner_only, {"database"}, "its mode is 0400", "`chmod u+rw {path}`"),
+        ("quipu.db", given_away, {"database"}, "it belongs to ", ", or `sudo chown -R "),
+        ("keys.json", given_away, {"keys"}, "it belongs to ", ", or `sudo chown -R "),
+        ("", given_away, {"data directory", "database", "keys"}, "it belongs to ", ", or `sudo chown -R "),
+    ],
+)
+def test_file_that_this_user_may_not_use_is_wrong_with_its_owner_and_mode(
+    kernel: Kernel,
+    config: Config,
+    home: Path,
+    name: str,
+    harm: Callable[[Path], None],
+    subjects: set[str],
+    reason: str,
+    remedy: str,
+) -> None:
+    """A root without its power over files, so that the tests need no second user who can read the program."""
+    if sys.platform == "win32" or os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("only root can give a file away, and setpriv take from root what it may do with any file")
+    api_keys.create(config.data, api_keys.Key("", "write", NOW))
+    kernel.store.close()
+    path = config.data / name
+    harm(path)
+
+    def run(*words: str) -> tuple[int, list[str], str]:
+        powerless = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", sys.executable, "-m", "kernel")
+        options = ("--data", str(config.data), "--port", str(free_port()), "--model", "none")
+        environment = {**os.environ, "HOME": str(home)}
+        done = subprocess.run(
+            [*powerless, *words, *options], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout.splitlines(), done.stderr
+
+    status, lines, errors = run("doctor")
+    wrong = {line[7:].partition(":")[0]: line for line in lines if line.startswith("wrong")}
+    assert (status, errors, wrong.keys()) == (1, "", subjects)
+    for line in wrong.values():
+        assert str(path) in line
+        assert reason in line
+        assert remedy.format(path=path) in line
+        assert "restore" not in line
+    assert any("clients: " in line for line in lines)
+    if name == "quipu.db":
+        status, _, errors = run("serve")
+        assert status == 1
+        assert f"quipu: Cannot write to storage: {path} cannot be used: {reason}" in errors
+
+
+@pytest.mark.slow
+def test_file_system_that_is_mounted_read_only_is_wrong(kernel: Kernel, visit: Doctor, config: Config) -> None:
+    kernel.store.close()
+    mount = shutil.which("mount") or ""
+    if sys.platform != "linux" or os.geteuid() != 0 or not mount:
+        pytest.skip("only root can mount a folder")
+    if subprocess.run([mount, "--bind", config.data, config.data], capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        subprocess.run([mount, "-o", "remount,ro,bind", config.data], check=True)
+        status, lines = visit()
+    finally:
+        subprocess.run(["umount", config.data], check=True)
+    assert status == 1
+    for subject in ("data directory", "database"):
+        assert "its file system is mounted read-only; mount it for writing, or choose another" in lines[subject]
+
+
+def test_check_that_the_system_stops_is_wrong_and_the_next_is_made(config: Config) -> None:
+    def stopped(_config: Config) -> Iterator[Finding]:
+        yield from ()
+        raise OSError(5, "Input/output error", "/a")
+
+    def sound(_config: Config) -> Iterator[Finding]:
+        yield Finding("ok", "sound", "", "")
+
+    assert [*doctor.findings(config, [stopped, sound])] == [
+        Finding("wrong", "stopped", "Input/output error: /a", ""),
+        Finding("ok", "sound", "", ""),
+    ]
+
+
+@pytest.mark.parametrize("name", ["keys", "data directory"])
+def test_file_in_the_place_of_the_data_directory_is_no_loss_of_keys(visit: Doctor, config: Config, name: str) -> None:
+    config.data.write_text("no folder")
+    assert visit()[1][name].endswith("; choose another with --data or QUIPU_DATA")
