@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from kernel.core.config import Config
 from kernel.engines.postgres import database, full_text
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.server import app
+from kernel.store.statements import ROOT
+from tests.postgres import stores
 
 pytestmark = pytest.mark.postgres
 PAGES = Path(__file__).parents[2] / "docs"
@@ -88,3 +90,35 @@ def test_answers_are_those_of_sqlite(
 
     assert on_postgres == on_sqlite
     assert sum(map(bool, on_sqlite[-1])) > len(questions) // 2
+
+
+def test_a_run_without_a_break_is_stored_and_found(address: str, tmp_path: Path) -> None:
+    """A stem as long as its text, which the index of PostgreSQL cannot hold."""
+    chance = random.Random(11)
+    hexes = [chance.randbytes(2000).hex() for _ in range(3)]
+    characters = ["".join(chr(chance.randint(0x4E00, 0x9FA5)) for _ in range(1000)) for _ in range(2)]
+    texts = [f"{run} of {number}" for number, run in enumerate([*hexes, *characters, "e" * 4000, "f" * 2599])]
+    alike = f"{hexes[0][:-1]}{'1' if hexes[0][-1] == '0' else '0'}"
+    questions = [*hexes, *characters, characters[0][0], characters[1][-1], alike, "e" * 4000, "f" * 2599, "of 2"]
+    one, other = (Config(data=tmp_path / name, store=address, model=None) for name in ("one", "other"))
+
+    on_sqlite = found([Config(data=tmp_path / "sqlite", model=None)], texts, questions)
+    on_postgres = found([one, other], texts, questions)
+
+    assert on_postgres == on_sqlite
+    assert all(on_sqlite[0][:3])
+
+
+def test_long_stems_of_an_earlier_release_are_shortened(address: str, opened: Callable[[str], app.Kernel]) -> None:
+    """Those that PostgreSQL could compress were in the index as they are."""
+    asyncio.run(call(opened(address), "add_memory", path="a/b", content=f"short {'щ' * 2000} words"))
+    held, whole = "SELECT stems FROM quipu_data.doc_words", "щ" * 2000
+    with stores.connect(address) as db:
+        before = db.execute(held).fetchall()
+        replace = "UPDATE quipu_data.doc_words SET stems = array_replace(stems, %s, %s)"
+        db.execute(replace, (full_text.short(whole), whole))
+        assert db.execute(held).fetchall() != before
+        db.execute((ROOT / "postgres/schema/0021_long_stems.sql").read_text(encoding="utf-8"))
+        after = db.execute(held).fetchall()
+
+    assert after == before

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from kernel.core.errors import CatchFaults, Fault
 from kernel.engines.migrations import migrate
 from kernel.engines.postgres.driver import Pool, as_fault, escape, is_lost, load_driver
-from kernel.engines.postgres.full_text import Seen, WordIndex, rebuild_steps
+from kernel.engines.postgres.full_text import Seen, WordIndex, rebuild_steps, short
 from kernel.engines.postgres.replica import Replica
 from kernel.engines.postgres.session import Sent, Session, Together
 from kernel.engines.postgres.statements import Statement, values_of
@@ -297,7 +297,8 @@ class Connection:
         return self._tokenizers.tokens(text)
 
     def stems(self, text: str, *, trigrams: bool = False) -> list[str]:
-        return self._tokenizers.stems(text, trigrams=trigrams)
+        """Return the stems of a text as the index holds them."""
+        return [*map(short, self._tokenizers.stems(text, trigrams=trigrams))]
 
     def clock(self) -> int:
         """Return nanoseconds since 1970 by the clock of the database, in an open transaction: machines may differ.

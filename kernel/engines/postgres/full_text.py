@@ -1,6 +1,7 @@
 """Search on PostgreSQL: words of SQLite's tokenizer in an inverted index of arrays, ranked as FTS5 ranks them, and the
 exact cosines of stored vectors that are not in memory."""
 
+import hashlib
 import os
 import re
 import threading
@@ -186,6 +187,8 @@ _MOST = 32_767  # a count is a smallint
 _PAGE = 500
 _STEP_ROWS = 8  # documents; a slice is cut between steps
 _NO_LIMIT = 2**31
+_LONGEST = 2600  # bytes of a stem as it is; an entry of a GIN index has 2,700
+_PART = 60  # characters of a longer stem, before its digest
 _MOST_TF = 255  # as kernel/search/bm25.py packs term frequencies
 _PLACE = "quipuplace"
 _WITH_PARTS = frozenset({"scopes:guidelines", "scopes:knowledge", "scopes:tools"})  # as in the query of part_texts
@@ -266,7 +269,9 @@ def _frequencies(db: "Connection", stems: list[str]) -> dict[str, int]:
 def document_frequencies(db: "Connection", params: Params) -> list[Row]:
     stems: list[str] = _list(params["stems"]) or []
     places = {stem: place_element(stem[len(_PLACE) :]) for stem in stems if stem.startswith(_PLACE)}
-    counts = _frequencies(db, [stem for stem in dict.fromkeys(stems) if stem not in places])
+    held = {stem: short(stem) for stem in stems if stem not in places}
+    frequencies = _frequencies(db, [*dict.fromkeys(held.values())])
+    counts = {stem: frequencies[element] for stem, element in held.items()}
     if places:  # large as a rule, and not worth reading for a number
         rows = dict(db.query("engine.full_text.frequencies", stems=list(places.values())))
         counts |= {stem: rows[element] for stem, element in places.items()}
@@ -432,6 +437,13 @@ def _list(text: str | None) -> Any:
 def place_element(place: object) -> str:
     """Return how the index holds the partition of a document; no word has a colon."""
     return f":{place}"
+
+
+def short(stem: str) -> str:
+    """Return how the index holds a stem: one that is too long for an entry as its beginning and a digest."""
+    if 4 * len(stem) <= _LONGEST or len(text := stem.encode()) <= _LONGEST:
+        return stem
+    return stem[:_PART] + hashlib.sha256(text).hexdigest()
 
 
 def parse(expression: str, stems: Callable[[str], list[str]]) -> Match:
