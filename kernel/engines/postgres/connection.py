@@ -114,6 +114,7 @@ IDLE_MILLISECONDS = 60_000  # between two statements of a writer: a process that
 _LARGE_FACTOR = 60  # times the usual time limits, for a call with a transaction of its own
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITING = "ISOLATION LEVEL READ COMMITTED"  # so that a writer sees the changes of the one that it has waited for
 _NO_ROWS = Rows(())
 
 
@@ -274,7 +275,7 @@ class Connection:
         """Takes the lock of the tenant, for which no time limit but its own holds."""
         factor = _LARGE_FACTOR if large else 1
         self._begin(
-            "",
+            _WRITING,
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
             f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MILLISECONDS * factor}",
             f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",

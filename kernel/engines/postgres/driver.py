@@ -21,6 +21,7 @@ _SETTINGS = (
     "jit = off",
     "timezone = 'UTC'",
     "client_min_messages = error",
+    "standard_conforming_strings = on",
     # The statements are written for nested loops in the order of their text, and their results keep that order.
     "join_collapse_limit = 1",
     "from_collapse_limit = 1",
@@ -103,6 +104,7 @@ def connect(address: str, patience: int = PATIENCE) -> Any:
     # psycopg prepares nothing itself, since after a rollback it deallocates what others have prepared too.
     connection = psycopg.connect(autocommit=True, prepare_threshold=None, **settings)
     process, item = connection.execute("SELECT pg_backend_pid(), to_regtype('quipu.item')::oid").fetchone()
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # of `transaction`, whatever the database has
     connection.quipu_pooled = declared if declared is not None else process != connection.info.backend_pid
     if not connection.quipu_pooled:
         connection.execute("; ".join(f"SET {setting}" for setting in _SETTINGS + _SERVER_KEEPALIVE), prepare=False)

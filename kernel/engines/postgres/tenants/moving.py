@@ -242,7 +242,7 @@ class _Move:
     @contextmanager
     def _paused(self) -> Generator[float]:
         """Make writers wait until the end of the transaction; yield the time of the beginning."""
-        self._source.execute("BEGIN")
+        self._source.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
         self._source.execute(f"SET LOCAL lock_timeout = {_PAUSE_MILLISECONDS}")
         self._source.execute(f"SET LOCAL idle_in_transaction_session_timeout = {_PAUSE_MILLISECONDS}")
         run(self._source, "engine.moving.pause", number=self._place.number)
