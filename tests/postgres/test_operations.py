@@ -88,10 +88,26 @@ def test_while_another_writes_for_long_reads_go_on_and_writes_are_told_to_try_ag
 
 
 def test_a_statement_ends_at_its_time_limit(served: Served) -> None:
+    with stores.connect(served.address) as admin:
+        admin.execute(
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(20); RETURN new; END'"
+        )
+        admin.execute(
+            "CREATE TRIGGER slow BEFORE INSERT ON quipu_data.paths_memory FOR EACH ROW EXECUTE FUNCTION slow()"
+        )
+
+        answer = heard(served.post("add_memory", path="slow", content="text"))
+        admin.execute("DROP FUNCTION slow CASCADE")
+
+    assert answer == (400, None, "The call takes too long, ask for less.")
+    assert served.post("add_memory", path="slow", content="text").status_code == 200
+
+
+def test_a_read_waits_for_a_lock_of_another_program_for_less(served: Served) -> None:
     with stores.connect(served.address) as admin, admin.transaction():
         admin.execute("LOCK TABLE quipu_data.paths_memory IN ACCESS EXCLUSIVE MODE")
 
-        assert heard(served.post("list_memories")) == (400, None, "The call takes too long, ask for less.")
+        assert heard(served.post("list_memories")) == (503, "1", "The store is busy, try again.")
     assert served.post("list_memories").status_code == 200
 
 

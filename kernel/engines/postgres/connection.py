@@ -111,11 +111,20 @@ _OUTCOME_PAUSE = 0.1
 _MARKS_FORGOTTEN = 64  # one commit of so many deletes old marks
 BUSY_MILLISECONDS = 5000  # for the writer of another process
 IDLE_MILLISECONDS = 60_000  # between two statements of a writer: a process that stands still gives its lock to others
+_LOCK_SHARE = 0.8  # of the time of a statement, in which it waits for a lock of another program
 _LARGE_FACTOR = 60  # times the usual time limits, for a call with a transaction of its own
 _UNPREPARED = frozenset({"engine.full_text.matching"})  # planned for its parameters each time
 _READING = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITING = "ISOLATION LEVEL READ COMMITTED"  # so that a writer sees the changes of the one that it has waited for
 _NO_ROWS = Rows(())
+
+
+def _limits(milliseconds: int) -> tuple[str, ...]:
+    """Return the limits of a statement: one that waits for a lock ends before it counts as one that takes too long."""
+    longest = f"SET LOCAL statement_timeout = {milliseconds}"
+    if not milliseconds:  # no limit
+        return (longest,)
+    return longest, f"SET LOCAL lock_timeout = {min(BUSY_MILLISECONDS, max(1, int(milliseconds * _LOCK_SHARE)))}"
 
 
 class Budget:
@@ -191,8 +200,7 @@ class Connection:
     def execute(self, text: str, params: Params | None) -> Cursor:
         """Runs one statement; `BEGIN` opens a snapshot that cannot be written to."""
         if not isinstance(text, Statement):
-            limit = self.context.call_limits.milliseconds
-            self._begin(_READING, f"SET LOCAL statement_timeout = {limit}")
+            self._begin(_READING, *_limits(self.context.call_limits.milliseconds))
             return _NO_ROWS
         if text.answered is not None:
             before = self.together.total
@@ -278,7 +286,7 @@ class Connection:
             _WRITING,
             f"SET LOCAL synchronous_commit = {'on' if self._durable else 'off'}",
             f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MILLISECONDS * factor}",
-            f"SET LOCAL statement_timeout = {self.context.call_limits.milliseconds * factor}",
+            *_limits(self.context.call_limits.milliseconds * factor),
             wait=BUSY_MILLISECONDS,
         )
 
@@ -323,7 +331,12 @@ class Connection:
     def call(
         self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
     ) -> R | Fault:
-        """Runs one call under its own savepoint; a Fault is rolled back."""
+        """Runs one call under its own savepoint; a Fault is rolled back.
+
+        After a call that has waited for a lock in vain, the others of the transaction are not tried.
+        """
+        if self._session.blocked is not None:
+            return self._session.blocked
         tx.begin_call(call_context)
         if self._called:  # COMMIT ends the last savepoint
             self.together.add("RELEASE call", prepare=False)

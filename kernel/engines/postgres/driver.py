@@ -48,13 +48,14 @@ _UNKNOWN_TYPE = 705  # of a literal in the columns of a result
 Loaded = Any
 CONSTRAINTS = ("23", "22P02", "42804")  # the class of violated constraints, and values of another type
 _CANCELED = "57014"
+_LOCKED = "55P03"
 UNREACHABLE = "Cannot reach the database."
 _LOST = {"08", "57", "58"}  # connections, shutdowns and cancelling, the system beneath
 # Faults by SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 _FAULTS: dict[str, tuple[Code, str]] = {
     "40001": ("busy", "The store is busy, try again."),
     "40P01": ("busy", "The store is busy, try again."),
-    "55P03": ("busy", "The store is busy, try again."),
+    _LOCKED: ("busy", "The store is busy, try again."),
     "53200": ("busy", NO_MEMORY),
     "53300": ("busy", "The database has no connection left, try again."),
     "25P03": ("busy", "The call stood still for too long, try again."),
@@ -243,6 +244,11 @@ def as_fault(error: BaseException, *, cancelled: bool = False) -> Fault | None:
     if state in _FAULTS:
         return Fault(*_FAULTS[state])
     return Fault("busy", UNREACHABLE) if is_lost(error) else None
+
+
+def is_locked(error: BaseException) -> bool:
+    """Return whether a statement has waited for a lock for as long as it may."""
+    return getattr(error, "sqlstate", None) == _LOCKED
 
 
 def is_lost(error: BaseException) -> bool:

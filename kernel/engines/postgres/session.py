@@ -37,6 +37,7 @@ class Session:
         self._owner: driver.Pool = self._place.pool  # of the connection
         self._psycopg = driver.load_driver()
         self._cancelled = False
+        self.blocked: Fault | None = None  # the error of a statement of the transaction that waited for a lock in vain
         self.held: Any = None
         self.ahead = 0  # nanoseconds by which the database's clock is ahead of our monotonic clock
 
@@ -59,6 +60,7 @@ class Session:
         leave. The limits of the settings begin after the wait. Returns the numbers of the row that the query `also`
         selects, without a round trip of its own.
         """
+        self.blocked = None
         for _ in range(_MOST_PLACES):
             number = self._place.number
             begin = f"BEGIN {kind}"
@@ -120,6 +122,8 @@ class Session:
         fault = driver.as_fault(error, cancelled=self._cancelled)
         self._cancelled = False
         if fault is not None:
+            if driver.is_locked(error):
+                self.blocked = fault
             raise fault from error
         if (getattr(error, "sqlstate", None) or "").startswith(driver.CONSTRAINTS):
             raise ConstraintFailed(str(error).partition("\n")[0]) from error
