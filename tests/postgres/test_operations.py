@@ -120,7 +120,7 @@ def test_a_standby_reads_and_refuses_to_write(served: Served, tmp_path: Path) ->
             assert follower.ready() == (200, "standby")
             assert follower.post("recall", query="text").status_code == 200
             refused = heard(follower.post("add_memory", path="on the standby", content="text"))
-            assert refused == (507, None, "The database is a standby, which only reads.")
+            assert refused == (507, None, "The database takes no changes: it is a standby, or set to only read.")
 
 
 @stores.WITHOUT_POOLER

@@ -52,6 +52,16 @@ def test_tables_have_the_columns_of_those_in_sqlite(address: str) -> None:
     assert held == wanted
 
 
+@stores.WITHOUT_POOLER
+def test_a_parallel_query_may_look_at_json(address: str) -> None:
+    pool_of(address)
+    with stores.connect(address) as db:
+        always = "debug_parallel_query" if db.info.server_version >= 160000 else "force_parallel_mode"
+        db.execute(f"SET {always} = on")
+        rows = db.execute("SELECT quipu.json_valid(nspname) FROM pg_namespace WHERE nspname = 'quipu'").fetchall()
+    assert rows == [(False,)]
+
+
 def test_most_statements_have_one_text_for_both_engines() -> None:
     own = {name for name in load(ROOT / "postgres") if not name.startswith("engine.")}
 

@@ -60,7 +60,7 @@ _FAULTS: dict[str, tuple[Code, str]] = {
     "53300": ("busy", "The database has no connection left, try again."),
     "25P03": ("busy", "The call stood still for too long, try again."),
     "53100": ("storage", NO_SPACE),
-    "25006": ("storage", "The database is a standby, which only reads."),
+    "25006": ("storage", "The database takes no changes: it is a standby, or set to only read."),
     "42501": ("storage", "The role of the store lacks a right that it needs."),
     "54000": ("invalid", "A key or a value is longer than PostgreSQL can hold."),
     "22003": ("invalid", "A number is too large, or a text is not valid."),

@@ -27,6 +27,7 @@ def test_every_text_comes_back_without_nul_on_the_way(text: str) -> None:
     [
         ("40001", "busy", "The store is busy, try again."),
         ("53100", "storage", NO_SPACE),
+        ("25006", "storage", "The database takes no changes: it is a standby, or set to only read."),
         ("08006", "busy", UNREACHABLE),
         (None, "busy", UNREACHABLE),
     ],
