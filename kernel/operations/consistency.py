@@ -39,6 +39,7 @@ _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high
 _SKETCHES, _COUNTS, _QUARANTINE = "sketches", "counts", "quarantine"
 _VECTORS, _DOCUMENTS = "vectors", "documents"
 _TO_EMBED = "not embedded with the configured model yet: a running server or `quipu reindex` does that"
+_UNFINISHED = "unfinished, call {0}: `quipu {1}` goes on when it is run again, or `quipu undo {0}` takes it back"
 # The settings that keep the last documents with words, or of kinds of text, as an earlier release indexed them.
 _WORDS_LEFT, _TEXTS_LEFT = "index_outdated_to", "index_texts_outdated_to"
 
@@ -115,6 +116,7 @@ def _look(
         findings.append(Finding(_DOCUMENTS, lacking - of_others, "without a vector of the configured model"))
         findings.append(Finding(_DOCUMENTS, of_others, _TO_EMBED, note=True))
     findings.append(Finding("audit", int(is_broken), "rows that do not follow from the one before"))
+    findings += [Finding("imports", 1, line, note=True) for line in unfinished_imports(tx)]
     findings.append(Finding(_COUNTS, index.count_mismatches(tx), "wrong numbers of memories of a day"))
     for dialect in dialects:
         keys: list[Key] = []
@@ -124,6 +126,11 @@ def _look(
     wrong = run_steps(tx, quarantine.flag_steps(repair=False))
     findings.append(Finding(_QUARANTINE, wrong, "memories not marked as they look"))
     return findings
+
+
+def unfinished_imports(tx: Tx) -> list[str]:
+    """Return a line for each import that was cut off, with the ways to go on and back."""
+    return [_UNFINISHED.format(call.id, call.tool) for call in audit.unfinished_imports(tx)]
 
 
 def _impossible(tx: Tx, dialect: Dialect, report: Report | None) -> Finding:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kernel.calls.dispatch import catch_faults
 from kernel.core.memory import until_memory
 from kernel.operations.compact import tidy
-from kernel.operations.consistency import complete_index
+from kernel.operations.consistency import complete_index, unfinished_imports
 from kernel.operations.file_check import damage_of
 from kernel.search.vectors import load_all_vectors
 from kernel.server import app, process
@@ -94,6 +94,8 @@ class Upkeep:
             on_loaded()
         if main.unclean:
             catch_faults(_tell_damage, main)
+        if self._worker is None or self._worker.first:
+            catch_faults(_warn_of_imports, main)
         if embedder is not None:
             catch_faults(main.store.read_sync, load_all_vectors)
 
@@ -117,6 +119,11 @@ class Upkeep:
             self._complete.add(name)
             if entry.kernel is not self._main:
                 stopping.wait(_PAUSE_SECONDS)
+
+
+def _warn_of_imports(kernel: Kernel) -> None:
+    for line in kernel.store.read_sync(unfinished_imports):
+        _log.warning("an import is %s", line)
 
 
 def _tell_damage(kernel: Kernel) -> None:

@@ -187,6 +187,12 @@ def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
         yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
 
 
+def unfinished_imports(tx: Tx) -> list[Entry]:
+    """Return the imports that were cut off, or are under way, oldest first."""
+    tx.flush_deferred()
+    return tx.all("kernel.audit.unfinished", _entry)
+
+
 def memories(tx: Tx, id_: int) -> TouchedMemories:
     """Return how many memories a call that can be undone touched, each counted once; none of any other call."""
     return tx.one("kernel.audit.memories", TouchedMemories, call=undo_call(tx, id_)) or TouchedMemories(0, 0)

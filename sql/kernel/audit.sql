@@ -82,6 +82,16 @@ FROM (
 ) AS c
 LEFT JOIN doc AS d ON d.space = c.space AND d.key = c.key;
 
+-- name: unfinished
+-- The imports that were cut off, can be undone, and were not run again to their end; oldest first.
+SELECT {call}, true AS undoable
+FROM undo AS u
+INNER JOIN audit AS a ON a.id = u.audit
+WHERE
+    u.at > '' AND a.outcome = 'begun' AND a.tool LIKE 'import %'
+    AND NOT EXISTS (SELECT 1 FROM audit AS d WHERE d.id > a.id AND d.tool = a.tool AND d.outcome = 'done')
+ORDER BY a.id;
+
 -- name: last_part
 SELECT part FROM undo_part WHERE call = :call ORDER BY part DESC LIMIT 1;
 

@@ -1,6 +1,7 @@
 """`quipu import`: in slices that another run goes on from, with counts and remarks, and nothing left of the copies."""
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kernel.operations import portable_import
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.server import app
+from kernel.server.upkeep import Upkeep
 from kernel.store import history, long_work
 from kernel.store.long_work import Steps
 from tests.conftest import Call
@@ -160,6 +162,35 @@ def test_what_a_fault_leaves_can_be_undone_or_completed(
     assert json.loads(capsys.readouterr().out)["undo"] == [5]
     assert run("undo", "6", "5") == 0
     assert rows(config, PATHS) == []
+
+
+@pytest.mark.slow
+def test_check_and_the_start_of_a_server_name_an_import_that_was_cut_off(
+    config: Config,
+    run: Run,
+    shelf: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(long_work, "SLICE_SECONDS", -1.0)
+    for outcome in ("cut off", "done"):
+        if outcome == "cut off":
+            with pytest.raises(Fault, match=r"goes on from there"):
+                run("import", "shelf", shelf, "--password-env", "BAD")
+        else:
+            assert run("import", "shelf", shelf, "--password-env", "GOOD") == 0
+        capsys.readouterr()
+        caplog.clear()
+        line = "unfinished, call 1: `quipu import shelf` goes on when it is run again, or `quipu undo 1` takes it back"
+        assert run("check") == 0
+        assert capsys.readouterr().out == (f"imports: 1 {line}\nok\n" if outcome == "cut off" else "ok\n")
+        kernel, stopping = app.open_kernel(config), threading.Event()
+        stopping.set()
+        Upkeep(kernel).run(stopping)
+        kernel.store.close()
+        warning = [("WARNING", f"an import is {line}")] if outcome == "cut off" else []
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == warning
 
 
 def test_what_a_killed_import_left_of_its_copies_goes_with_the_next_command(config: Config, run: Run) -> None:
