@@ -93,6 +93,9 @@ def argument_fault(error: ArgumentError) -> Fault:
 
 
 def required_fields(request: type[Struct]) -> Sequence[str]:
+    """Return the fields that a request must have: none of those of a tool of which the action cannot be read."""
+    if get_args(request):
+        return ()
     return request.__struct_encode_fields__[: -len(request.__struct_defaults__) or None]
 
 

@@ -456,6 +456,14 @@ def test_too_deeply_nested_values_are_refused(
     assert exported(second_store.do) == exported(do)
 
 
+def test_an_empty_text_beside_a_number_out_of_range_is_refused(kernel: Kernel, runner: asyncio.Runner) -> None:
+    """The number hides the action, and with it the fields that are required."""
+    raw = b'{"action":"search","relatedTo":{"type":"tool","id":""},"limit":1e999}'
+    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_query"], raw, TESTER))
+    assert isinstance(reply, Reply)
+    assert refusal(reply, "relatedTo.id") == "Validation error: relatedTo.id - must not be empty"
+
+
 @pytest.mark.parametrize("empty", ["", " "])
 @pytest.mark.parametrize(
     ("tool", "action", "field"),
