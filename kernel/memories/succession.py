@@ -55,7 +55,6 @@ _MONTHS = frozenset(name.lower() for name in month_name)
 _NEAR = 0.8  # of the score of a hit
 _AS_GOOD = 0.95  # the same, of hits that the tokenizer of the index hardly tells apart; not measured
 _CACHED = 64  # texts, each of which is compared with several
-_READ = 10_000  # characters of a text that are searched for names
 _MOST_BETWEEN = 4  # words, from a noun to the verb
 _WORD = regex(r"[^\W_]+|[,;:.](?=\s)")
 _NUMBER = regex(r"\d+(?:[.,:]\d+)*+")
@@ -203,7 +202,7 @@ def _named_first(names: Set[str], items: Sequence[_Ranked]) -> list[_Ranked]:
     least = _AS_GOOD * items[0].score if items else 0.0
     first = [*takewhile(lambda item: item.score >= least, items[:_COMPARED])]
     if len(first) > 1:
-        counts = {item.document.doc: len(names & index.names_in(item.document.text[:_READ])) for item in first}
+        counts = {item.document.doc: len(names & index.names_in(item.document.text)) for item in first}
         ranked = sorted(first, key=lambda item: -counts[item.document.doc])
         if ranked != first:
             first = [replace(item, score=before.score) for item, before in zip(ranked, first, strict=True)]

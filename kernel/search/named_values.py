@@ -219,19 +219,22 @@ _BETWEEN = "-_ #:."
 
 
 class NamedValues(NamedTuple):
-    """The values that a question names, its times, and `heads`, the words before the values, which stand before others
-    in their place too.
+    """The values that a question names, its times, its names with marks, and `heads`, the words before the values,
+    which stand before others in their place too.
     """
 
     values: tuple[Value, ...]
     times: frozenset[tuple[str, str]]
     heads: frozenset[str]
     words: tuple[str, ...]
+    names: frozenset[str] = frozenset()
     parts: tuple[str, ...] = ()
     is_open: bool = True
 
     def share(self, text: str, knows: Callable[[str], bool]) -> float | None:
         """Return 1 if a text holds any of the values, 0 if it holds others in their place, None if it holds none."""
+        if not self.names.isdisjoint(names_in(text)):
+            return 1.0
         text = folded(text)
         times = set(_TIME.findall(text)) if self.times else set[tuple[str, str]]()
         if self.times & times or any(value.share(text, knows) == 1.0 for value in self.values):
@@ -257,6 +260,7 @@ _OF_OWNERS = regex("['\u2019]s(?!\\w)")
 _NAME_MARKS = frozenset("#@/\\$~_+=%&|*<>")
 _MAY_BE_MARKED = regex(r"[-#@/\\$~_+=%&|*<>.](?!\s|\Z)|\d|[A-HJ-Z](?![a-z])|[+#-](?!\w)")
 _LONGEST_ACRONYM = 5
+_READ = 10_000  # characters of a text that are searched for names
 _NO_NAMES = {"A", "I"}
 
 
@@ -269,9 +273,19 @@ def marked_names(question: str) -> set[str]:
     return {_folded(name) for name in _bare_names(question) if _is_marked(name, question)}
 
 
-@lru_cache(_CACHED)
 def names_in(text: str) -> frozenset[str]:
-    """Return the words of a text without the punctuation around them, in small letters unless they are options."""
+    """Return the words of a text without the punctuation around them, in small letters unless they are options; of a
+    long text those of its beginning.
+    """
+    return _names_of_statement(text) if len(text) <= _MAX_LENGTH else _read_names(text[:_READ])
+
+
+@lru_cache(_CACHED)
+def _names_of_statement(text: str) -> frozenset[str]:
+    return _read_names(text)
+
+
+def _read_names(text: str) -> frozenset[str]:
     has_options = text[0:1] == "-" or " -" in text
     return frozenset(map(_folded, _bare_names(text)) if has_options else _bare_names(text.lower()))
 
@@ -314,7 +328,8 @@ Period = tuple[date, date]
 @lru_cache(_CACHED)
 def named_values(question: str) -> NamedValues | None:
     """Return the values in a question that is not a value itself; None if it names none."""
-    if len(question) > _MAX_LENGTH or not _NUMBERS.search(question) or value_of(question) is not None:
+    names = frozenset(name for name in marked_names(question) if not name.isalnum())
+    if len(question) > _MAX_LENGTH or not (names or _NUMBERS.search(question)) or value_of(question) is not None:
         return None
     text = folded(question)
     times, days = frozenset(_TIME.findall(text)), sorted(days_of(text))
@@ -328,7 +343,7 @@ def named_values(question: str) -> NamedValues | None:
     values = (*dates, *(value for value, _ in pairs))[:_MOST]
     heads = frozenset(head for _, head in pairs if len(head) > 1 and head not in STOP_WORDS)
     words = (word for value, _ in pairs for word in value.words)
-    return NamedValues(values, times, heads, tuple(dict.fromkeys(words))) if values or times else None
+    return NamedValues(values, times, heads, tuple(dict.fromkeys(words)), names) if values or times or names else None
 
 
 def _value(head: str, between: str, name: str) -> Value | None:

@@ -84,3 +84,22 @@ def test_the_memory_with_the_value_that_a_question_names_is_first_and_others_in_
 )
 def test_counts_years_units_and_long_texts_name_no_value(question: str) -> None:
     assert named_values(question) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "share"),
+    [
+        ("who handles C++?", "C++ is handled by Bodo.", 1.0),
+        ("who handles C++?", "C# is handled by Carl.", None),
+        ("who added -f", "The flag -F was added by Dora.", None),
+        ("who sets DATABASE_URL", "Ann sets (DATABASE_URL).", 1.0),
+        ("who sets DATABASE_URL", "Ann sets TEST_DATABASE_URL.", None),
+        ("what is @acme/ui's license", "@acme/ui has MIT", 1.0),
+    ],
+)
+def test_a_name_with_marks_counts_as_a_value_that_others_do_not_replace(
+    question: str, text: str, share: float | None
+) -> None:
+    values = named_values(question)
+    assert values is not None
+    assert values.share(text, str.isspace) == share
