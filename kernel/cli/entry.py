@@ -8,19 +8,23 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def main() -> int:
+    try:
+        return _run()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _run() -> int:
     _open_missing_streams()
     if sys.argv[1:2] == ["hook"]:
         from kernel.cli import hook_client
 
         if hook_client.is_event(sys.argv[1:]):
             hook_client.main(sys.argv[2:])
-    try:
-        status = _recall(sys.argv[2:]) if sys.argv[1:2] == ["recall"] else None
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    status = _recall(sys.argv[2:]) if sys.argv[1:2] == ["recall"] else None
     if status is not None:
         return status
-    from kernel.cli.main import main as whole
+    from kernel.cli.main import main as whole  # takes a tenth of a second, in which Ctrl-C may come
 
     return whole()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.cli import commands
+from kernel.cli import commands, entry
 from kernel.cli.commands import parsers
 from kernel.cli.main import main, parser
 from kernel.server.app import Kernel
@@ -436,3 +436,15 @@ def test_the_help_of_a_command_has_its_own_options_before_those_of_the_place(
         ["--limit", "--as-of", "--expired", "--since", "--dialect", "--actor", "--json"],
         ["--data", "--store", "--read-store", "--model", "--tenant", "--url", "--key"],
     ]
+
+
+def test_interrupt_while_the_command_line_is_imported_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupting:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "kernel.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["quipu", "serve"])
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "kernel.cli.main")
+    assert entry.main() == 130
