@@ -31,6 +31,7 @@ from kernel.operations.replica import Replica
 from kernel.operations.restore import restore, tenants_of
 from kernel.security import api_keys
 from kernel.server import app
+from kernel.server.process import stop_signals
 
 
 def backup(arguments: argparse.Namespace, config: Config) -> int:
@@ -115,7 +116,7 @@ def keep_replica(arguments: argparse.Namespace, config: Config) -> int:
         raise Fault("invalid", "`quipu replica` copies files, and QUIPU_STORE names a database: see docs/scaling.md.")
     app.require_database(config)
     stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         signal.signal(number, lambda _number, _frame: stopping.set())
     with closing(Replica(config, arguments.target)) as replica:
         replica.begin(app.context_of(config._replace(model=None)), app.DIALECTS)

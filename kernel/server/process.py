@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,14 @@ if TYPE_CHECKING:  # uvicorn takes a tenth of a second to import, and commands o
 
 _BACKLOG = 2048  # connections that wait to be accepted: that of uvicorn
 _FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START of systemd's socket activation
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that ask this process to end; the loss of the terminal is none for a process of `nohup`."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        return (*signals, signal.SIGHUP)
+    return signals
 
 
 def end_within(seconds: float) -> None:

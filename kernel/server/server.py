@@ -271,7 +271,7 @@ def http(config: Config, guide: "GuideOf | None" = None) -> int:
 
 def _serve(server: Server, sockets: list[socket]) -> int:
     # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in process.stop_signals():
         signal.signal(number, server.handle_exit)
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:

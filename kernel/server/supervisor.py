@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel.core.data_dir import make_private
-from kernel.server.worker import NOT_SERVING, SIGNALS, Channel, Shared, Worker, end_with_parent, shared_bytes
+from kernel.server.process import stop_signals
+from kernel.server.worker import NOT_SERVING, Channel, Shared, Worker, end_with_parent, shared_bytes
 
 _KILL_SECONDS = 4.8  # for workers to end: they give themselves a little less
 _RESTART_SECONDS = 1.0  # between two starts of one worker, so that a worker that cannot start does not take a core
@@ -50,7 +51,7 @@ class Supervisor:
     def run(self) -> Worker | int:
         """Returns in each worker, and in the parent with the exit status when all have ended."""
         gc.freeze()  # present objects stay, and their pages stay shared
-        for number in SIGNALS:
+        for number in stop_signals():
             signal.signal(number, self._pass_on)
         read_end, opening = os.pipe()
         if worker := self._fork(0, opening):
@@ -88,14 +89,16 @@ class Supervisor:
         assert sys.platform != "win32"
         sys.stdout.flush()
         sys.stderr.flush()
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # signals that come while there are no handlers are kept
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, stop_signals()
+        )  # signals that come while there are no handlers are kept
         if not self._stopping:
             pid = os.fork()
             if not pid:
                 end_with_parent()
                 return Worker(number, self._shared, opened)
             self._running[pid] = _Running(number, time.monotonic())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stop_signals())
         return None
 
     def _pass_on(self, number: int, _frame: object) -> None:

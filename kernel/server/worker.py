@@ -20,11 +20,11 @@ from kernel.core.errors import Fault
 from kernel.security import login_codes, rate_limit
 from kernel.security.login_codes import LoginCodes
 from kernel.security.rate_limit import SharedBuckets
+from kernel.server.process import stop_signals
 
 if sys.platform != "win32":
     import fcntl
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ANSWER_SECONDS = 5.0  # a worker that has died is replaced within two
 _BUCKETS, _CODES = 1 << 32, (1 << 32) + 1  # bytes whose locks protect them; those below are the digests of tenants
 _AFTER_BUCKETS = rate_limit.BYTES
@@ -93,14 +93,15 @@ class Worker:
 
     def report_opened(self) -> None:
         if self._opened >= 0:
-            os.write(self._opened, b"\n")
+            with suppress(BrokenPipeError):  # the parent has ended
+                os.write(self._opened, b"\n")
             os.close(self._opened)
             self._opened = -1
 
     def take_signals(self) -> None:
         """Unblocks the signals, which were blocked until their handlers are installed."""
         assert sys.platform != "win32"
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stop_signals())
 
     def is_orphan(self) -> bool:
         return os.getppid() != self._shared.parent
