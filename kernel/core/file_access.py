@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,31 +49,31 @@ def require(data: Path, file: Path) -> None:
 
 
 def _reason_and_remedy(data: Path, part: Path, status: os.stat_result, needed: int) -> tuple[str, str]:
-    if sys.platform == "win32":
-        return "access is denied", "allow this user to write to it"
-    if needed & os.W_OK and os.statvfs(part).f_flag & os.ST_RDONLY:
-        return "its file system is mounted read-only", f"mount it for writing, or {_OTHER_FOLDER}"
-    mode, user = stat.S_IMODE(status.st_mode), os.geteuid()
-    if status.st_uid != user:
-        owner = _name_of(status.st_uid)
-        reason = f"it belongs to {owner} and has mode {mode:04o}"
-        if not part.is_relative_to(data):
-            return reason, f"run Quipu as {owner}, or {_OTHER_FOLDER}"
-        return reason, f"run Quipu as {owner}, or `{shlex.join(['sudo', 'chown', '-R', _name_of(user), str(data)])}`"
-    if mode & needed << 6 != needed << 6:
-        return (
-            f"its mode is {mode:04o}",
-            f"`{shlex.join(['chmod', 'u+rwx' if needed & os.X_OK else 'u+rw', str(part)])}`",
-        )
-    return "the system denies it in spite of its mode", "look at its attributes and access list"
+    if sys.platform != "win32":
+        if needed & os.W_OK and os.statvfs(part).f_flag & os.ST_RDONLY:
+            return "its file system is mounted read-only", f"mount it for writing, or {_OTHER_FOLDER}"
+        mode, user = stat.S_IMODE(status.st_mode), os.geteuid()
+        if status.st_uid != user:
+            return f"it belongs to {_name_of(status.st_uid)} and has mode {mode:04o}", _as_owner(
+                data, part, status, user
+            )
+        if mode & needed << 6 != needed << 6:
+            command = ["chmod", "u+rwx" if needed & os.X_OK else "u+rw", str(part)]
+            return f"its mode is {mode:04o}", f"`{shlex.join(command)}`"
+    return "the system denies it", "look at its attributes and access list"
+
+
+def _as_owner(data: Path, part: Path, status: os.stat_result, user: int) -> str:
+    other = _OTHER_FOLDER
+    if part.is_relative_to(data):
+        other = f"`{shlex.join(['sudo', 'chown', '-R', _name_of(user), str(data)])}`"
+    return f"run Quipu as {_name_of(status.st_uid)}, or {other}"
 
 
 def _name_of(user: int) -> str:
-    if sys.platform == "win32":
-        return str(user)
-    import pwd
+    if sys.platform != "win32":
+        import pwd
 
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return str(user)
+        with suppress(KeyError):
+            return pwd.getpwuid(user).pw_name
+    return str(user)
