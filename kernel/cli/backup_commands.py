@@ -73,6 +73,8 @@ def _backup_to(arguments: argparse.Namespace, config: Config) -> int:
         return catch_faults(app.back_up_all, config, target)
 
     if arguments.every:
+        for number in set(stop_signals()) - {signal.SIGINT}:  # which ends it with its own status
+            signal.signal(number, lambda _number, _frame: sys.exit())
         BackupLoop(schedule, back_up, lambda: True).run(threading.Event())
     folder = back_up_now(schedule, back_up)
     return _show_all(folder, read_manifest(folder), as_json=arguments.json)

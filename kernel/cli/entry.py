@@ -4,7 +4,8 @@ import os
 import sys
 
 _MAX_DIGITS = 18
-_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+_OF_SIGNALS = 128  # and the number of the signal: the status as shells report it
+_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -15,6 +16,8 @@ def main() -> int:
 
 
 def _run() -> int:
+    if os.getpid() == 1:
+        _end_at_signals()
     _open_missing_streams()
     if sys.argv[1:2] == ["hook"]:
         from kernel.cli import hook_client
@@ -27,6 +30,18 @@ def _run() -> int:
     from kernel.cli.main import main as whole  # takes a tenth of a second, in which Ctrl-C may come
 
     return whole()
+
+
+def _end_at_signals() -> None:
+    """Let signals end this process as they end any other: the first process of a container gets only those for which it
+    has a handler.
+    """
+    import signal
+
+    if sys.platform != "win32":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, lambda number, _frame: os._exit(_OF_SIGNALS + number))
 
 
 def _open_missing_streams() -> None:
