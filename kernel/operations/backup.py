@@ -26,6 +26,7 @@ from kernel.core.ordinary_files import open_ordinary, read_bytes
 from kernel.engines.migrations import pending_migrations, schema_version
 from kernel.engines.sqlite import folder_lock
 from kernel.engines.sqlite.connection import Connection
+from kernel.engines.sqlite.copy_source import copy_source, is_readonly
 from kernel.engines.sqlite.database_file import write_page_sums
 from kernel.engines.sqlite.errors import DISK_FULL
 from kernel.engines.sqlite.unfinished import SUFFIX, finish, fsync_path, unfinished
@@ -145,7 +146,7 @@ def backup_time() -> str:
 
 def backup_file(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
     """Copy one database while it is in use; raises Fault("conflict") if `target` exists."""
-    with closing(Connection(file, context, readonly=True)) as db:
+    with copy_source(file, context, target) as db:
         schema_version(db)
         db.backup(target, progress)
 
@@ -277,10 +278,10 @@ def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> lis
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folders = [(folder, home / "folders" / f"{folder.dialect}-{at}") for at, folder in enumerate(tenant.folders, 1)]
     folders = [(folder, target) for folder, target in folders if folder.path.is_dir()]
-    with closing(Connection(tenant.file, tenant.context, readonly=True)) as reader:
+    with copy_source(tenant.file, tenant.context, home / DATABASE) as reader:
         schema_version(reader)
         stamps = [copy_tree(folder.path, target) for folder, target in folders]
-        if folders:
+        if folders and not is_readonly(tenant.file.parent):
             with closing(Connection(tenant.file, tenant.context, readonly=False)) as writer, writer.writing():
                 for (folder, target), before in zip(folders, stamps, strict=True):
                     copy_tree(folder.path, target, before)

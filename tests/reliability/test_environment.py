@@ -301,6 +301,44 @@ def test_a_file_system_that_cannot_be_written_to_is_told_in_one_line(tmp_path: P
     catalogue("R09", injected="read-only file system", times=1, outcome="one line, status 1, file as it was")
 
 
+def done(data: Path, *words: str) -> tuple[int, str]:
+    """The exit status of a command, and the last line of its errors."""
+    command = [sys.executable, "-m", "kernel", *words, "--data", str(data)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return ended.returncode, ended.stderr.rpartition("quipu: ")[2].strip()
+
+
+@pytest.mark.parametrize("state", ["closed", "killed", "without an index of the log", "open"])
+def test_a_file_system_that_cannot_be_written_to_can_be_backed_up(state: str, tmp_path: Path) -> None:
+    data, copies = tmp_path / "data", tmp_path / "copies"
+    copies.mkdir()
+    with serving(data) as server:
+        client = Client(server.port)
+        assert client.call("add_memory", path="boat", content="The boat is red.")[0] == 200
+        client.close()
+        if state != "open":
+            server.stop() if state == "closed" else server.kill()
+        if state == "without an index of the log":
+            (data / "quipu.db-shm").unlink()
+            assert (data / "quipu.db-wal").stat().st_size > 0
+            (data / "quipu.lock").unlink()
+        (data / "notes" / ".mnemonics").mkdir(parents=True)
+        (data / "notes" / ".mnemonics" / "plan.md").write_text("Paint the boat.", encoding="utf-8")
+        with readonly(data):
+            assert done(data, "backup", str(copies / "one.db"))[0] == 0
+            assert done(data, "backup", "--all", str(copies / "all"))[0] == 0
+            status, line = done(data, "backup")
+            assert (status, str(data) in line, line.endswith(": Read-only file system")) == (1, True, True)
+    assert {path.name for path in copies.iterdir()} == {"one.db", "all"}
+    assert [file.read_text(encoding="utf-8") for file in copies.rglob("plan.md")] == ["Paint the boat."]
+    for copy in copies.iterdir():
+        other = tmp_path / f"other-{copy.name}"
+        assert done(other, "restore", str(copy))[0] == 0
+        with closing(apsw.Connection(str(other / "quipu.db"))) as db:
+            rows = db.execute("SELECT path, content FROM paths_memory").fetchall()
+        assert rows == [("boat", "The boat is red.")]
+
+
 def test_a_folder_of_somebody_else_is_told_in_one_line(tmp_path: Path, catalogue: Catalogue) -> None:
     powerless = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:

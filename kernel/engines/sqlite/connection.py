@@ -101,13 +101,24 @@ class Budget:
 
 
 class Connection:
-    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only. One of an
+    `immutable` file reads it without locks and without its log.
+    """
 
     def __init__(
-        self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, mapped: bool | None = None
+        self,
+        file: Path,
+        context: StoreContext,
+        *,
+        readonly: bool,
+        durable: bool = True,
+        mapped: bool | None = None,
+        immutable: bool = False,
     ) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        name = f"{file.absolute().as_uri()}?immutable=1" if immutable else str(file)
+        flags |= apsw.SQLITE_OPEN_URI if immutable else 0
+        self._db = apsw.Connection(name, flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
         self.execute = self.run_ahead = cast("Callable[[str, Params | None], Cursor]", self._db.execute)

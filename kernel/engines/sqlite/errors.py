@@ -15,6 +15,7 @@ SQLITE_ERRORS = (apsw.Error,)
 CONSTRAINTS = (apsw.ConstraintError, apsw.MismatchError, ConstraintFailed)  # a mismatch: a text as a rowid
 DISK_FULL = (apsw.FullError,)
 BUSY = (apsw.BusyError,)
+CANNOT_OPEN = (apsw.CantOpenError, apsw.ReadOnlyError)  # of a log without an index on a file system that is read-only
 # SQLite reports memory that it cannot map, or that its I/O layer cannot get, as an error of the disk.
 _OUT_OF_MEMORY = {apsw.SQLITE_IOERR_NOMEM, apsw.SQLITE_IOERR_SHMMAP}
 _EXHAUSTED = {errno.ENOMEM, errno.EMFILE, errno.ENFILE}

@@ -3,6 +3,7 @@
 The locks are SQLite's own, on an empty file, so they work on every platform and end with their process.
 """
 
+import errno
 import time
 from pathlib import Path
 from typing import Literal
@@ -26,10 +27,16 @@ class FolderLock:
         self._folder = folder
         self.held: Lock | None = None
         file = folder / NAME
+        name = str(file)
         try:
             if not file.exists():  # a descriptor that is closed would take the locks of this process with it
-                file.touch(mode=0o600, exist_ok=True)
-            self._db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=0)
+                try:
+                    file.touch(mode=0o600, exist_ok=True)
+                except OSError as error:
+                    if error.errno != errno.EROFS:
+                        raise
+                    name = ":memory:"  # no process can replace a database there
+            self._db = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=0)
             self._db.pragma("page_size", 512)  # it has none, but SQLite keeps room for twenty
         except (OSError, apsw.CantOpenError, UnicodeEncodeError) as error:
             reason = "its name is not UTF-8" if isinstance(error, UnicodeEncodeError) else error
