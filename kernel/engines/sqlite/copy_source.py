@@ -17,7 +17,9 @@ from kernel.store.context import StoreContext
 
 def is_readonly(folder: Path) -> bool:
     """Return whether a folder is on a file system that is mounted read-only."""
-    return sys.platform != "win32" and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    if sys.platform != "win32":
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    return False
 
 
 @contextmanager
