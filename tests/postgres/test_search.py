@@ -122,3 +122,16 @@ def test_long_stems_of_an_earlier_release_are_shortened(address: str, opened: Ca
         after = db.execute(held).fetchall()
 
     assert after == before
+
+
+@pytest.mark.slow
+def test_few_words_wait_for_their_place_in_the_index(address: str, opened: Callable[[str], app.Kernel]) -> None:
+    """Each look-up of a word reads all that wait."""
+    kernel, chance = opened(address), random.Random(3)
+    for number in range(60):
+        text = " ".join(chance.randbytes(3).hex() for _ in range(60))
+        asyncio.run(call(kernel, "add_memory", path=f"a/{number}", content=text))
+
+    with stores.connect(address) as db:
+        ((pages,),) = db.execute("SELECT gin_clean_pending_list('quipu_data.doc_words_by_stem')").fetchall()
+    assert 0 < pages <= 8
