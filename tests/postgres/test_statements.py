@@ -53,7 +53,7 @@ def test_tables_have_the_columns_of_those_in_sqlite(address: str) -> None:
 
 
 @stores.WITHOUT_POOLER
-def test_a_parallel_query_may_look_at_json(address: str) -> None:
+def test_a_query_that_looks_at_json_is_not_parallel(address: str) -> None:
     pool_of(address)
     with stores.connect(address) as db:
         always = "debug_parallel_query" if db.info.server_version >= 160000 else "force_parallel_mode"

@@ -1,2 +1,2 @@
--- It catches errors in a subtransaction, which no worker of a parallel query may begin.
-ALTER FUNCTION quipu.json_valid(text) PARALLEL RESTRICTED;
+-- It catches errors in a subtransaction, which cannot begin while a query runs in parallel.
+ALTER FUNCTION quipu.json_valid(text) PARALLEL UNSAFE;
