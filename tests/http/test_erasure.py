@@ -46,7 +46,8 @@ class Terminal:
         return subprocess.run(command, cwd=ROOT, env=made, capture_output=True, text=True, check=False)
 
     def add(self, text: str, dialect: str, name: str) -> str:
-        done = self.run("add", text, "--dialect", dialect, "--name", name, "--json")
+        named = [] if dialect in {"brain", "sessions"} else ["--name", name]
+        done = self.run("add", text, "--dialect", dialect, *named, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)["id"]
 
