@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kernel.embed.model import Embedding
 
 _CUT_OFF = "What came before it is imported: another import goes on from there, and `quipu undo` takes it back."
+_IMPORTED_FOR_GOOD = "imported; `quipu undo` cannot take it back, since QUIPU_UNDO_HOURS is 0"
 _CUT_OFF_BEFORE = "an import of {} before it was cut off: `quipu undo {}` takes back its {}"
 _BEGUN, _LEFT_OUT = "begun", "left out"
 _NOT_NEW = ("already there", DELETED, "repeated", _LEFT_OUT)
@@ -87,7 +88,8 @@ def import_data(arguments: argparse.Namespace, config: Config, context: StoreCon
     after = before[0].id if before else 0
     undoable = _undoable_calls(config.file, context, kind, origin.tool, after)
     own = next((call for call in undoable if call.id > after), None)
-    _report(arguments, kind, result, own, [call for call in undoable if call.id <= after])
+    earlier = [call for call in undoable if call.id <= after]
+    _report(arguments, kind, result, own, earlier, keeps_undo=config.undo_hours > 0)
     tenant = config.tenant
     if tenant != MAIN and not (arguments.dry_run or api_keys.opens(config.data, tenant)):
         note(f"no key opens the tenant {tenant} yet: `quipu key create --scope write --tenant {tenant}` makes one")
@@ -108,6 +110,8 @@ def _report(
     result: Imported,
     call: audit.Entry | None,
     cut_off: Sequence[audit.Entry],
+    *,
+    keeps_undo: bool,
 ) -> None:
     """Print the counts of an import, its remarks, and the calls that `quipu undo` takes back: that of the import, and
     those of imports that were cut off before.
@@ -126,7 +130,8 @@ def _report(
     if call is not None:
         print(f"{_told(call.touched, result.counts) or 'imported no memory'}; `quipu undo {call.id}` takes it back")
     elif not arguments.dry_run:
-        print("nothing new was imported")
+        is_new = any(count for name, count in result.counts.items() if name not in _NOT_NEW)
+        print(_IMPORTED_FOR_GOOD if is_new and not keeps_undo else "nothing new was imported")
     for entry in cut_off:
         rows = count_of_memories(entry.touched) if entry.touched else "rows"
         print(_CUT_OFF_BEFORE.format(kind.kind, entry.id, rows))

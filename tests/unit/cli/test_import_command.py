@@ -236,3 +236,14 @@ def test_an_import_of_an_own_export_counts_memories_and_not_their_history(
 
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_an_import_that_no_undo_takes_back_says_so(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "memories.json"
+    file.write_text('[{"id": "m1", "memory": "Tea at five in the garden."}]')
+    words = parser().parse_args(["import", "mem0", str(file)])
+    for said in ("imported; `quipu undo` cannot take it back", "nothing new was imported"):
+        assert commands.run(words, config._replace(undo_hours=0)) == 0
+        assert said in capsys.readouterr().out
