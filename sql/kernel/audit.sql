@@ -88,7 +88,7 @@ SELECT {call}, true AS undoable
 FROM undo AS u
 INNER JOIN audit AS a ON a.id = u.audit
 WHERE
-    u.at > '' AND a.outcome = 'begun' AND a.tool LIKE 'import %'
+    u.at > '' AND a.outcome = 'begun' AND instr(a.tool, 'import ') = 1
     AND NOT EXISTS (SELECT 1 FROM audit AS d WHERE d.id > a.id AND d.tool = a.tool AND d.outcome = 'done')
 ORDER BY a.id;
 

@@ -22,6 +22,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reas
 QUIPU = (sys.executable, "-m", "kernel")
 
 
+@pytest.fixture(autouse=True)
+def default_action() -> Iterator[None]:
+    """The default action of SIGHUP, which the processes of a test inherit: these tests may be run by `nohup` too."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_loss_of_the_terminal_ends_a_server_with_grace(tmp_path: Path, workers: int) -> None:
     with serving(tmp_path / "data", QUIPU_WORKERS=workers) as server:

@@ -74,6 +74,7 @@ FORBIDDEN_IMPORTS = {
 # The effects of a command of the user: it asks servers of this machine how they are, and calls its service manager.
 COMMANDS = {
     "kernel.cli.hook_client: create_connection",  # to the server that its client names
+    "kernel.cli.exchange: import http.client",
     "kernel.cli.hook_client: import http.client",
     "kernel.cli.hook_files: import subprocess",  # quotes a command for Windows
     "kernel.cli.memory_commands: import http.client",
