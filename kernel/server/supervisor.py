@@ -89,9 +89,8 @@ class Supervisor:
         assert sys.platform != "win32"
         sys.stdout.flush()
         sys.stderr.flush()
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, stop_signals()
-        )  # signals that come while there are no handlers are kept
+        # Signals that come while there are no handlers are kept.
+        signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
         if not self._stopping:
             pid = os.fork()
             if not pid:

@@ -9,12 +9,14 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def answering(status: int, body: bytes = b"") -> Iterator[int]:
-    """Serve every POST with one response; the port."""
+def answering(status: int, body: bytes = b"", media: str = "") -> Iterator[int]:
+    """Serve every POST with one response, of this content type if any; the port."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_response(status)
+            if media:
+                self.send_header("content-type", media)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

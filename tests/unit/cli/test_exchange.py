@@ -1,17 +1,13 @@
 """The commands that ask a server end in time if its answer does not, and take no other program for Quipu."""
 
-import http.server
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from kernel.cli import local_client
 from kernel.cli.main import main
 from kernel.cli.probe import handshake
-from tests.support.cli_probe_listeners import dripping
+from tests.support.cli_probe_listeners import answering, dripping
 
 pytestmark = pytest.mark.slow
 
@@ -58,35 +54,12 @@ def test_server_of_the_data_directory_without_an_end_times_out(
         local_client.ask(("127.0.0.1", port, "token"), "recall", b"{}", "text")
 
 
-@contextmanager
-def answering_all(media: str) -> Iterator[int]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(200)
-            self.send_header("content-type", media)
-            self.send_header("content-length", "2")
-            self.end_headers()
-            self.wfile.write(b"ok")
-
-        def log_message(self, *_: object) -> None:  # pyrefly: ignore[bad-override]
-            return
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.mark.parametrize("media", ["text/plain", "application/x-ndjson", "text/html"])
 @pytest.mark.parametrize("style", [[], ["--json"]])
 def test_program_that_answers_everything_is_not_quipu(
     capsys: pytest.CaptureFixture[str], media: str, style: list[str]
 ) -> None:
-    with answering_all(media) as port:
+    with answering(200, b"ok", media) as port:
         assert main(["recall", "horse", "--url", f"http://127.0.0.1:{port}", *style]) == 1
     output, errors = capsys.readouterr()
     assert (output, errors) == (
